@@ -1,0 +1,225 @@
+/**
+ * Owns: the one value that a conversation is. Plain data, serialisable, never mutated.
+ * Not here: how it changes (transition.ts), what is stored beside it (message.ts).
+ */
+import type {
+  Block,
+  Delivery,
+  ErrorKind,
+  ImageBlock,
+  Json,
+  RunStopReason,
+  TokenUsage,
+  ToolStatus,
+} from "./message.ts";
+
+/** REQ-BED-014. */
+export type Mode = "restricted" | "unrestricted";
+
+export type ToolCall = { readonly id: string; readonly name: string; readonly input: Json };
+
+/** A call of the present round whose result is stored. */
+export type CompletedCall = { readonly toolCallId: string; readonly status: ToolStatus };
+
+/** A failed request that will be asked again: when (RFC 3339) and why. */
+export type Retry = { readonly at: string; readonly errorKind: ErrorKind; readonly message: string };
+
+/** The calls of a response that come after the present one, and those that are over. */
+export type Round = { readonly remaining: readonly ToolCall[]; readonly completed: readonly CompletedCall[] };
+
+export type SubAgentTask = {
+  readonly id: string;
+  readonly task: string;
+  readonly model?: string;
+  readonly timeoutSeconds?: number;
+};
+
+/** How a sub-agent ended. */
+export type SubAgentOutcome =
+  | { readonly success: boolean; readonly result: string }
+  | { readonly error: string; readonly errorKind: ErrorKind; readonly partialResult?: string };
+
+/** Children of one `spawn_agents` call. The first MAX_PARALLEL_SUB_AGENTS of `pending` are running. */
+export type Children = {
+  readonly pending: readonly SubAgentTask[];
+  readonly finished: readonly { readonly id: string; readonly outcome: SubAgentOutcome }[];
+  /** Ids in the order of the call's tasks. */
+  readonly order: readonly string[];
+};
+
+/** Who asked for a cancel; a sub-agent's failure names it. */
+export type CancelledBy = "user" | "parent" | "timeout";
+
+export type Cancelling = {
+  readonly kind: "cancelling";
+  /** RFC 3339. */
+  readonly since: string;
+  readonly by: CancelledBy;
+} & (
+  | { readonly stopping: "request"; readonly requestId: string }
+  | ({ readonly stopping: "tool"; readonly operationId: string; readonly current: ToolCall } & Round)
+  | ({ readonly stopping: "sub_agents"; readonly toolCall: ToolCall } & Children & Round)
+);
+
+/** Every state of the design document; `awaiting_llm` is an internal step and never stored. */
+export type State =
+  | { readonly kind: "idle" }
+  | { readonly kind: "awaiting_llm" }
+  | {
+      readonly kind: "llm_requesting";
+      readonly attempt: number;
+      readonly requestId: string;
+      readonly retry: Retry | null;
+    }
+  | ({
+      readonly kind: "tool_executing";
+      readonly current: ToolCall;
+      /** The generation id of this execution. */
+      readonly operationId: string;
+      readonly startedAt: string;
+    } & Round)
+  | ({
+      readonly kind: "awaiting_mode_approval";
+      readonly reason: string;
+      readonly toolCall: ToolCall;
+    } & Round)
+  | ({ readonly kind: "awaiting_sub_agents"; readonly toolCall: ToolCall } & Children & Round)
+  | Cancelling
+  | { readonly kind: "error"; readonly message: string; readonly errorKind: ErrorKind }
+  | {
+      readonly kind: "awaiting_continuation";
+      readonly rejectedToolCalls: readonly ToolCall[];
+      readonly triggerUsage: TokenUsage;
+      readonly attempt: number;
+      readonly requestId: string;
+      readonly retry: Retry | null;
+    }
+  | { readonly kind: "context_exhausted"; readonly summary: string; readonly finalUsage: TokenUsage }
+  | { readonly kind: "completed"; readonly result: string; readonly success: boolean }
+  | {
+      readonly kind: "failed";
+      readonly error: string;
+      readonly errorKind: ErrorKind;
+      readonly partialResult?: string;
+    };
+
+export type StateOf<K extends State["kind"]> = Extract<State, { kind: K }>;
+
+/** A message that was accepted and waits: a steer for the next request, a follow-up for the end of the run. */
+export type QueuedMessage = {
+  readonly messageId: string;
+  readonly delivery: Exclude<Delivery, "direct">;
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+  readonly createdAt: string;
+};
+
+/** Sums over the conversation, and the size of the context at the last response. */
+export type Usage = TokenUsage & {
+  /** input + output + cache-read + cache-creation tokens of the last response. */
+  readonly contextUsed: number;
+};
+
+/** The run in progress: from its root message to its run_stop. */
+export type Run = {
+  readonly cycleId: string;
+  /** LLM requests ordered so far; the runaway cap counts these. */
+  readonly requests: number;
+  /** Times in a row that a text was cut by max_tokens and asked on. */
+  readonly cutOffs: number;
+  /** Times that a sub-agent was reminded to submit its result. */
+  readonly reminders: number;
+  /** The person denied an upgrade in the present round: a second request is not asked again. */
+  readonly upgradeDenied: boolean;
+};
+
+export type Conversation = {
+  readonly state: State;
+  readonly mode: Mode;
+  readonly queue: readonly QueuedMessage[];
+  /** The queue waits until the person's next run has ended (second error in a row, restart). */
+  readonly held: boolean;
+  readonly usage: Usage;
+  /** Of the last response; what a continuation is triggered by. */
+  readonly lastUsage: TokenUsage;
+  /** `context.warned` was said. */
+  readonly warned: boolean;
+  /** The sequence of the last message. */
+  readonly sequence: number;
+  /** There is something that a continuation could summarise. */
+  readonly spoken: boolean;
+  readonly run: Run | null;
+  readonly errorsInARow: number;
+  /** The last approval that was decided: a repeated decision answers as the first. */
+  readonly lastDecision: { readonly toolCallId: string; readonly decision: Decision } | null;
+};
+
+export type Decision = "approve" | "deny";
+
+export const NO_TOKENS: TokenUsage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheCreationTokens: 0,
+};
+
+/** A conversation before its first message. */
+export function newConversation(mode: Mode): Conversation {
+  return {
+    state: { kind: "idle" },
+    mode,
+    queue: [],
+    held: false,
+    usage: { ...NO_TOKENS, contextUsed: 0 },
+    lastUsage: NO_TOKENS,
+    warned: false,
+    sequence: 0,
+    spoken: false,
+    run: null,
+    errorsInARow: 0,
+    lastDecision: null,
+  };
+}
+
+/** The generation id of the operation that this state waits for: a request or a tool in flight, else null. */
+export function awaitedOperation(state: State): string | null {
+  switch (state.kind) {
+    case "llm_requesting":
+    case "awaiting_continuation":
+      return state.retry === null ? state.requestId : null;
+    case "tool_executing":
+      return state.operationId;
+    case "idle":
+    case "awaiting_llm":
+    case "awaiting_mode_approval":
+    case "awaiting_sub_agents":
+    case "cancelling":
+    case "error":
+    case "context_exhausted":
+    case "completed":
+    case "failed":
+      return null;
+  }
+}
+
+/** A run is in progress: nothing but its own outcomes, a cancel or a decision ends this state. */
+export function isWorking(state: State): boolean {
+  switch (state.kind) {
+    case "awaiting_llm":
+    case "llm_requesting":
+    case "tool_executing":
+    case "awaiting_mode_approval":
+    case "awaiting_sub_agents":
+    case "cancelling":
+    case "awaiting_continuation":
+      return true;
+    case "idle":
+    case "error":
+    case "context_exhausted":
+    case "completed":
+    case "failed":
+      return false;
+  }
+}
+
+export type { Block, RunStopReason };

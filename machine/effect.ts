@@ -1,0 +1,84 @@
+/**
+ * Owns: what `transition` orders. `persist_*` and `notify_client` are one database transaction (the commit);
+ * the rest is performed only after it, `abort` and `cancel_sub_agent` at once (docs/architecture.md, rule "cancel never waits").
+ */
+import type {
+  Mode,
+  QueuedMessage,
+  State,
+  SubAgentOutcome,
+  SubAgentTask,
+  ToolCall,
+  Usage,
+} from "./conversation.ts";
+import type { ErrorKind, Message } from "./message.ts";
+
+/** A fact that clients are told, durable and numbered; `message.added` follows from `persist_message`. */
+export type Notice =
+  | {
+      readonly name: "state.changed";
+      readonly data: { readonly state: State; readonly cycleId: string | null };
+    }
+  | {
+      readonly name: "mode.changed";
+      readonly data: { readonly mode: Mode; readonly by: "approval" | "user" };
+    }
+  | { readonly name: "queue.changed"; readonly data: { readonly queue: readonly QueuedMessage[] } }
+  | {
+      readonly name: "usage.changed";
+      readonly data: {
+        readonly usage: Usage & {
+          readonly contextWindow: number;
+          readonly contextRatio: number;
+          readonly warning: boolean;
+        };
+      };
+    }
+  | { readonly name: "context.warned"; readonly data: { readonly contextRatio: number } }
+  | { readonly name: "context.exhausted"; readonly data: { readonly summary: string } }
+  | {
+      readonly name: "llm.retry_scheduled";
+      readonly data: {
+        readonly attempt: number;
+        readonly delayMs: number;
+        readonly at: string;
+        readonly errorKind: ErrorKind;
+        readonly message: string;
+      };
+    }
+  | { readonly name: "subagent.spawned"; readonly data: { readonly id: string; readonly task: string } }
+  | {
+      readonly name: "subagent.finished";
+      readonly data: { readonly id: string; readonly outcome: SubAgentOutcome };
+    };
+
+/** Performed by an activity or a timer, and answered with an event that carries the same generation id. */
+export type Operation =
+  | { readonly kind: "request_llm"; readonly requestId: string; readonly attempt: number }
+  | {
+      readonly kind: "request_continuation";
+      readonly requestId: string;
+      readonly attempt: number;
+      readonly rejectedToolCalls: readonly ToolCall[];
+    }
+  | { readonly kind: "schedule_retry"; readonly requestId: string; readonly delayMs: number }
+  | {
+      readonly kind: "execute_tool";
+      readonly operationId: string;
+      readonly call: ToolCall;
+      readonly mode: Mode;
+    }
+  | { readonly kind: "spawn_sub_agent"; readonly subAgent: SubAgentTask };
+
+export type Effect =
+  | { readonly kind: "persist_state" }
+  | { readonly kind: "persist_message"; readonly message: Message }
+  | { readonly kind: "notify_client"; readonly notice: Notice }
+  | Operation
+  /** Ends a request, a tool or a retry timer by its generation id. */
+  | { readonly kind: "abort"; readonly operationId: string }
+  | { readonly kind: "cancel_sub_agent"; readonly id: string }
+  /** A sub-agent has ended; said exactly once. */
+  | { readonly kind: "notify_parent"; readonly outcome: SubAgentOutcome };
+
+export type EffectKind = Effect["kind"];

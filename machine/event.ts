@@ -1,0 +1,69 @@
+/**
+ * Owns: everything that can happen to a conversation. Each event carries a stamp (ids.ts); outcomes carry the
+ * generation id of what they are the outcome of, and are ignored when the state does not wait for it.
+ */
+import type { CancelledBy, Decision, SubAgentOutcome } from "./conversation.ts";
+import type { Block, Delivery, ErrorKind, ImageBlock, ProviderBlock, TokenUsage } from "./message.ts";
+import type { Stamp } from "./ids.ts";
+
+/** Why a call of a response cannot run whatever its name. */
+export type CallDefect = "malformed_json" | "truncated";
+
+export type ConversationEvent =
+  | {
+      readonly kind: "user_message";
+      readonly messageId: string;
+      readonly text: string;
+      readonly images: readonly ImageBlock[];
+      readonly delivery: Delivery;
+    }
+  | { readonly kind: "withdraw_message"; readonly messageId: string }
+  | { readonly kind: "user_cancel"; readonly clearQueue: boolean; readonly by: CancelledBy }
+  /** Without `toolCallId` (an operator's signal) the pending approval is meant. */
+  | { readonly kind: "user_decide_upgrade"; readonly decision: Decision; readonly toolCallId: string | null }
+  | { readonly kind: "user_request_downgrade" }
+  | { readonly kind: "user_trigger_continuation" }
+  | {
+      readonly kind: "llm_response";
+      readonly requestId: string;
+      readonly content: readonly ProviderBlock[];
+      /** The provider's, as sent: "end_turn", "tool_use", "max_tokens", "pause_turn", "refusal", … */
+      readonly stopReason: string;
+      readonly usage: TokenUsage;
+      readonly durationMs: number;
+      /** Defects by the call's position among the tool_use blocks of `content`. */
+      readonly defects: readonly { readonly call: number; readonly defect: CallDefect }[];
+      /** Those of the response's tool_use ids that earlier messages of the conversation have used. */
+      readonly usedToolCallIds: readonly string[];
+    }
+  | {
+      readonly kind: "llm_failed";
+      readonly requestId: string;
+      readonly errorKind: ErrorKind;
+      readonly message: string;
+      readonly retryable: boolean;
+      /** The provider's Retry-After in milliseconds. */
+      readonly retryAfterMs: number | null;
+    }
+  /** The request ended without an answer and without an error: aborted, or lost with its worker. */
+  | { readonly kind: "llm_lost"; readonly requestId: string }
+  | { readonly kind: "retry_due"; readonly requestId: string }
+  | {
+      readonly kind: "tool_completed";
+      readonly operationId: string;
+      /** `interrupted`: nobody knows how far it came. */
+      readonly status: "completed" | "failed" | "interrupted";
+      readonly output: readonly Block[];
+      readonly durationMs: number;
+    }
+  /** The first and only task of a sub-agent. */
+  | { readonly kind: "task_given"; readonly messageId: string; readonly task: string }
+  | { readonly kind: "sub_agent_finished"; readonly id: string; readonly outcome: SubAgentOutcome }
+  /** The summary of an earlier conversation, put before the first message. */
+  | { readonly kind: "seeded"; readonly text: string }
+  /** Something the person should see and the model should not. */
+  | { readonly kind: "noted"; readonly text: string }
+  | { readonly kind: "restarted"; readonly policy: "idle" | "resume" };
+
+export type Event = ConversationEvent & { readonly stamp: Stamp };
+export type EventKind = ConversationEvent["kind"];

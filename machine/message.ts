@@ -1,0 +1,110 @@
+/**
+ * Owns: what a stored message is. A conversation's messages are an append-only list, numbered without gaps;
+ * the same shapes are stored, sent to clients and read by the request builder.
+ * Not here: the provider's wire format beyond "a block has a type" (llm/).
+ */
+
+/** Any JSON value. */
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+export type JsonObject = { readonly [key: string]: Json };
+
+export type TextBlock = { readonly type: "text"; readonly text: string };
+/** A reference to stored bytes; `hash` is the lower-case hex SHA-256 of them. Width and height in pixels. */
+export type ImageBlock = {
+  readonly type: "image";
+  readonly hash: string;
+  readonly mediaType: string;
+  readonly width: number;
+  readonly height: number;
+};
+export type Block = TextBlock | ImageBlock;
+
+/** A content block exactly as the provider sent it: nothing in it is touched but a tool_use id (tool-ids.ts). */
+export type ProviderBlock = JsonObject & { readonly type: string };
+
+/** Token counts of one response, or sums of them. */
+export type TokenUsage = {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheCreationTokens: number;
+};
+
+/** How a message came in (request-cycle model, section 3). */
+export type Delivery = "direct" | "steer" | "followUp";
+
+export type ToolStatus = "completed" | "failed" | "cancelled" | "skipped" | "interrupted";
+
+/** The one result of one call; `durationMs` is 0 for a call that never ran. */
+export type ToolOutcome = {
+  readonly toolCallId: string;
+  readonly name: string;
+  readonly status: ToolStatus;
+  readonly output: readonly Block[];
+  readonly durationMs: number;
+};
+
+export type RunStopReason = "completed" | "interrupted" | "error";
+
+export type ErrorKind =
+  | "auth"
+  | "rate_limit"
+  | "overloaded"
+  | "network"
+  | "invalid_request"
+  | "context_exhausted"
+  | "runaway"
+  | "interrupted"
+  | "unknown";
+
+/** What differs from one type of message to the next. */
+export type MessageBody =
+  | {
+      readonly type: "user";
+      readonly actor: "human" | "llm_agent";
+      readonly content: readonly Block[];
+      readonly display: { readonly kind: Delivery };
+    }
+  | {
+      readonly type: "agent";
+      readonly actor: "llm_agent";
+      readonly content: readonly ProviderBlock[];
+      readonly usage: TokenUsage;
+      readonly display: {
+        readonly requestId: string;
+        readonly stopReason: string;
+        readonly durationMs: number;
+      };
+    }
+  | { readonly type: "tool"; readonly actor: "system"; readonly content: readonly [ToolOutcome] }
+  /** For the model and the person. */
+  | { readonly type: "system"; readonly actor: "system"; readonly content: readonly Block[] }
+  /** For the person only; never sent to the model. */
+  | { readonly type: "note"; readonly actor: "system"; readonly content: readonly Block[] }
+  | {
+      readonly type: "error";
+      readonly actor: "system";
+      readonly content: readonly [{ readonly errorKind: ErrorKind; readonly message: string }];
+    }
+  | {
+      readonly type: "continuation";
+      readonly actor: "llm_agent" | "system";
+      readonly content: readonly [{ readonly summary: string }];
+    }
+  | {
+      readonly type: "run_stop";
+      readonly actor: "system";
+      readonly content: readonly [{ readonly reason: RunStopReason }];
+    };
+
+/** A message as stored. */
+export type Message = MessageBody & {
+  /** Unique within the conversation. */
+  readonly id: string;
+  /** 1, 2, 3, … within the conversation. */
+  readonly sequence: number;
+  /** The id of the run's root message; null between runs. */
+  readonly cycleId: string | null;
+  /** RFC 3339 UTC. */
+  readonly createdAt: string;
+};

@@ -1,0 +1,112 @@
+/**
+ * Owns: the names and shapes by which the outside talks to a conversation's workflow. Updates answer; the
+ * signals of the same names and inputs are for the Temporal CLI and Web UI, and what they ask in vain leaves a
+ * note in the conversation.
+ * A refused update fails with an ApplicationFailure whose `type` is a code of the HTTP contract and whose first
+ * detail is a `Refusal`.
+ */
+import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
+import type { Batch } from "../machine/batch.ts";
+import type { Conversation, Decision, Mode, State } from "../machine/conversation.ts";
+import type { Operation } from "../machine/effect.ts";
+import type { Delivery, ImageBlock } from "../machine/message.ts";
+import type { Profile } from "../machine/profile.ts";
+import type { RejectionCode } from "../machine/rejection.ts";
+
+export const CONVERSATION_WORKFLOW = "conversation";
+/** Workflows, commits and LLM requests. */
+export const CONVERSATIONS_QUEUE = "conversations";
+/** Tools run where the conversation's directory lives. */
+export const toolsQueue = (host: string): string => `tools:${host}`;
+
+/** How a conversation comes into being: its first commit. */
+export type Opening = {
+  readonly profile: Profile;
+  readonly mode: Mode;
+  readonly title: string | null;
+  /** The summary of an earlier conversation, or null. */
+  readonly seed: string | null;
+  /** A sub-agent's task, or null. */
+  readonly task: { readonly messageId: string; readonly text: string } | null;
+};
+
+/** What one run hands to the next when it continues as new. */
+export type Carried = {
+  readonly conversation: Conversation;
+  readonly step: number;
+  readonly batchId: string;
+  readonly archived: boolean;
+  /** Ordered and committed, not yet performed. */
+  readonly operations: readonly Operation[];
+  /** Ids of the messages accepted last; update ids do not outlive a run (temporal#6375). */
+  readonly recentMessageIds: readonly string[];
+};
+
+/**
+ * The workflow's argument. The row is the truth: without `carried` it is loaded first, and `opening` is used
+ * only when there is no row yet.
+ */
+export type ConversationStart = {
+  readonly conversationId: string;
+  readonly opening?: Opening;
+  readonly carried?: Carried;
+  /** Messages that were accepted by a run whose history turned out to be a fork, and are given again. */
+  readonly redeliver?: readonly SendMessageInput[];
+};
+
+export type Refusal = {
+  readonly code: RejectionCode | "not_found" | "message_id_conflict";
+  readonly message: string;
+  readonly state: State | null;
+};
+
+export type SendMessageInput = {
+  readonly messageId: string;
+  readonly text: string;
+  readonly images: readonly ImageBlock[];
+  readonly delivery: Delivery;
+};
+/** `step`: the batch that holds what was answered; wait for the row to reach it before telling anybody. */
+export type Accepted = { readonly step: number };
+export type SendMessageResult = Accepted & {
+  readonly messageId: string;
+  /** null until delivered. */
+  readonly sequence: number | null;
+  readonly delivery: Delivery;
+};
+export type StateResult = Accepted & { readonly state: State };
+export type ModeResult = Accepted & { readonly mode: Mode; readonly state: State };
+
+/** Creates the conversation (with update-with-start); an existing one refuses with `already_exists` in the API. */
+export const openUpdate = defineUpdate<Accepted & { created: boolean }>("open");
+export const sendMessageUpdate = defineUpdate<SendMessageResult, [SendMessageInput]>("sendMessage");
+export const withdrawMessageUpdate = defineUpdate<Accepted, [{ messageId: string }]>("withdrawMessage");
+export const cancelUpdate = defineUpdate<StateResult, [{ clearQueue: boolean }]>("cancel");
+export const decideUpgradeUpdate = defineUpdate<ModeResult, [{ decision: Decision; toolCallId: string }]>(
+  "decideUpgrade",
+);
+export const downgradeUpdate = defineUpdate<ModeResult>("downgrade");
+export const triggerContinuationUpdate = defineUpdate<StateResult>("triggerContinuation");
+/** Archiving stops the work first. */
+export const archiveUpdate = defineUpdate<Accepted, [{ archived: boolean }]>("archive");
+/** Completes when the work was stopped and the rows, children included, are gone. */
+export const removeUpdate = defineUpdate<void>("remove");
+
+export const sendMessageSignal = defineSignal<[Partial<SendMessageInput> & { text: string }]>("sendMessage");
+export const withdrawMessageSignal = defineSignal<[{ messageId: string }]>("withdrawMessage");
+export const cancelSignal = defineSignal<[{ clearQueue?: boolean }?]>("cancel");
+export const decideUpgradeSignal =
+  defineSignal<[{ decision: Decision; toolCallId?: string }]>("decideUpgrade");
+export const downgradeSignal = defineSignal("downgrade");
+export const triggerContinuationSignal = defineSignal("triggerContinuation");
+export const archiveSignal = defineSignal<[{ archived?: boolean }?]>("archive");
+export const removeSignal = defineSignal("remove");
+/** Sent by `npm start` before a worker polls (docs/architecture.md, restart). */
+export const restartedSignal = defineSignal<[{ policy: "idle" | "resume" }]>("restarted");
+
+/** For operators: the workflow's own view, uncommitted steps included. */
+export const stateQuery = defineQuery<{
+  conversation: Conversation;
+  step: number;
+  unconfirmed: readonly Batch[];
+}>("state");
