@@ -15,7 +15,12 @@ export default defineConfig(
       ],
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/consistent-type-definitions": "off",
-      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+      "@typescript-eslint/no-confusing-void-expression": [
+        "error",
+        { ignoreArrowShorthand: true, ignoreVoidReturningFunctions: true },
+      ],
+      // Recursive types (Json) need the index signature.
+      "@typescript-eslint/consistent-indexed-object-style": ["error", "index-signature"],
     },
   },
 );

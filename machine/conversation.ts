@@ -16,7 +16,15 @@ import type {
 /** REQ-BED-014. */
 export type Mode = "restricted" | "unrestricted";
 
-export type ToolCall = { readonly id: string; readonly name: string; readonly input: Json };
+/** Why a call cannot run whatever its name. */
+export type CallDefect = "malformed_json" | "truncated";
+
+export type ToolCall = {
+  readonly id: string;
+  readonly name: string;
+  readonly input: Json;
+  readonly defect?: CallDefect;
+};
 
 /** A call of the present round whose result is stored. */
 export type CompletedCall = { readonly toolCallId: string; readonly status: ToolStatus };
@@ -43,8 +51,8 @@ export type SubAgentOutcome =
 export type Children = {
   readonly pending: readonly SubAgentTask[];
   readonly finished: readonly { readonly id: string; readonly outcome: SubAgentOutcome }[];
-  /** Ids in the order of the call's tasks. */
-  readonly order: readonly string[];
+  /** In the order of the call's tasks. */
+  readonly all: readonly SubAgentTask[];
 };
 
 /** Who asked for a cancel; a sub-agent's failure names it. */

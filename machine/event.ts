@@ -2,12 +2,9 @@
  * Owns: everything that can happen to a conversation. Each event carries a stamp (ids.ts); outcomes carry the
  * generation id of what they are the outcome of, and are ignored when the state does not wait for it.
  */
-import type { CancelledBy, Decision, SubAgentOutcome } from "./conversation.ts";
+import type { CallDefect, CancelledBy, Decision, SubAgentOutcome } from "./conversation.ts";
 import type { Block, Delivery, ErrorKind, ImageBlock, ProviderBlock, TokenUsage } from "./message.ts";
 import type { Stamp } from "./ids.ts";
-
-/** Why a call of a response cannot run whatever its name. */
-export type CallDefect = "malformed_json" | "truncated";
 
 export type ConversationEvent =
   | {

@@ -1,0 +1,102 @@
+/**
+ * Owns: the one way in which a conversation's rows change as its machine moves: the fence of rules 1 to 3.
+ * The decision itself is in Postgres, in `commit_batches` (migrations/0001_commit_batches.sql), so that a commit
+ * is one round trip.
+ */
+import type { Batch, Committed } from "../machine/batch.ts";
+import type { Conversation } from "../machine/conversation.ts";
+import type { Block, Message } from "../machine/message.ts";
+import type { Profile } from "../machine/profile.ts";
+import type { Database } from "./connect.ts";
+import { encodeJson } from "./json.ts";
+import { slugFrom, STAND_IN_TITLE, titleFrom } from "./title.ts";
+
+/** What a first commit needs to make the row; the workflow's `Opening` is one. */
+export type NewConversation = { readonly profile: Profile; readonly title: string | null };
+
+/**
+ * Applies, in order and in one transaction, exactly those batches that are above the row's step (REQ-BED-007).
+ *
+ * `fork` means that nothing was written because the batches do not follow from the row, or that there is no row
+ * (deleted, or its parent is) and `opening` cannot make one: then `confirmed` is 0.
+ * Rejects when the database cannot be reached (`isUnavailable`); the same call may be repeated.
+ *
+ * @param batches ascending by step. Those that are applied already are skipped.
+ * @param opening makes the row if there is none yet and the first batch has step 1; else ignored.
+ */
+export async function commit(
+  db: Database,
+  conversationId: string,
+  batches: readonly Batch[],
+  opening?: NewConversation,
+): Promise<Committed> {
+  const payload = encodeJson({
+    id: conversationId,
+    opening: opening === undefined ? null : rowOf(opening, batches),
+    batches: batches.map((batch) => ({
+      step: batch.step,
+      id: batch.id,
+      previous: batch.previous,
+      at: batch.at,
+      archived: batch.archived,
+      title: titleFrom(batch.messages),
+      messages: batch.messages,
+      events: [
+        ...batch.messages.map((message) => ({ name: "message.added", messageId: message.id })),
+        ...batch.notices,
+      ],
+    })),
+    ...valueOf(batches.at(-1)),
+    images: [...new Set(batches.flatMap(imagesOf))],
+  });
+  const rows = await db.sql<{ committed: Committed }[]>`select commit_batches(${payload}::text::jsonb) as committed`;
+  const [row] = rows;
+  if (row === undefined) throw new Error("commit_batches returned no row");
+  return row.committed;
+}
+
+function rowOf({ profile, title }: NewConversation, batches: readonly Batch[]) {
+  const chosen = title?.trim() === "" ? null : title;
+  const found = chosen ?? titleFrom(batches.flatMap((batch) => batch.messages));
+  const shown = found ?? STAND_IN_TITLE;
+  return { ...profile, title: shown, titled: found !== null, slug: slugFrom(shown) };
+}
+
+/** The columns of a value; `loadConversation` puts them together again. */
+function valueOf(batch: Batch | undefined) {
+  if (batch === undefined) return {};
+  const { state, mode, usage, queue, ...machine } = batch.conversation satisfies Conversation;
+  const { kind, ...stateData } = state;
+  return {
+    state: kind,
+    stateData,
+    mode,
+    usage,
+    machine,
+    awaits: batch.awaits,
+    queue: queue.map((message, position) => ({ ...message, position })),
+  };
+}
+
+function imagesOf(batch: Batch): string[] {
+  const blocks = [...batch.messages.flatMap(blocksOf), ...batch.conversation.queue.flatMap((m) => m.images)];
+  return blocks.flatMap((block) => (block.type === "image" && HASH.test(block.hash) ? [block.hash] : []));
+}
+
+const HASH = /^[0-9a-f]{64}$/;
+
+function blocksOf(message: Message): readonly Block[] {
+  switch (message.type) {
+    case "user":
+    case "system":
+    case "note":
+      return message.content;
+    case "tool":
+      return message.content[0].output;
+    case "agent":
+    case "error":
+    case "continuation":
+    case "run_stop":
+      return [];
+  }
+}

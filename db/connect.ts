@@ -1,0 +1,67 @@
+/**
+ * Owns: how a connection to Postgres is made; the postgres package is used through this module only.
+ * Not here: what is asked of it.
+ */
+import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
+import postgres from "postgres";
+import * as schema from "./schema.ts";
+
+/** The raw client: its `bigint` columns are numbers, its `timestamptz` columns are Dates. */
+export type Sql = postgres.Sql<{ bigint: number }>;
+export type Orm = PostgresJsDatabase<typeof schema>;
+
+export type Database = {
+  /** For what must be one statement. */
+  readonly sql: Sql;
+  /** For ordinary reads. A client of its own: drizzle changes the type parsers of the one it gets. */
+  readonly orm: Orm;
+  /** Waits for running queries, at most two seconds. */
+  close(): Promise<void>;
+};
+
+export type ConnectionOptions = {
+  /** Connections of each of the two pools; 8 by default. */
+  readonly max?: number;
+  /** As seen in pg_stat_activity. */
+  readonly applicationName?: string;
+};
+
+/** Opens pools that connect on first use and reconnect by themselves; it does not fail when the server is down. */
+export function openDatabase(url: string, options: ConnectionOptions = {}): Database {
+  const sql: Sql = postgres({ ...clientOptions(url, options), types: { bigint: NUMERIC_BIGINT } });
+  const client = postgres(clientOptions(url, options));
+  return {
+    sql,
+    orm: drizzle(client, { schema }),
+    async close() {
+      await Promise.all([sql.end({ timeout: 2 }), client.end({ timeout: 2 })]);
+    },
+  };
+}
+
+/** A single connection for one purpose: migrating, listening, an advisory lock. */
+export function openClient(url: string, applicationName: string): postgres.Sql {
+  return postgres(clientOptions(url, { max: 1, applicationName }));
+}
+
+/** All counters of the schema stay far below 2^53. */
+const NUMERIC_BIGINT: postgres.PostgresType<number> = {
+  to: 20,
+  from: [20],
+  serialize: (value: number) => value.toString(),
+  parse: (value: string) => Number(value),
+};
+
+/** Longest pause between two attempts to connect, in seconds: a database that is back is found soon. */
+const LONGEST_BACKOFF = 1;
+
+function clientOptions(url: string, options: ConnectionOptions): postgres.Options<Record<never, never>> {
+  return {
+    ...serverOf(url),
+    max: options.max ?? 8,
+    connect_timeout: 5,
+    backoff: (attempt) => Math.min(LONGEST_BACKOFF, 0.02 * 2 ** attempt) * (0.5 + Math.random() / 2),
+    onnotice: () => undefined,
+    connection: { application_name: options.applicationName ?? "bedrock", timezone: "UTC" },
+  };
+}

@@ -1,0 +1,19 @@
+/**
+ * Owns: making any value acceptable to jsonb and text. Postgres refuses U+0000 and lone surrogates, and a commit
+ * that is refused once is refused for ever: its conversation could never go on.
+ */
+
+/** JSON in which every U+0000 and every lone surrogate, in keys too, is U+FFFD. Other text is untouched. */
+export function encodeJson(value: unknown): string {
+  const json = JSON.stringify(value);
+  // JSON.stringify escapes exactly these characters as \uXXXX, and control characters, which are fine.
+  return json.includes("\\u") ? json.replace(ESCAPES, (match, code: string) => (code === "\\" ? match : "\ufffd")) : json;
+}
+
+/** The same for one string outside of JSON. */
+export function cleanText(text: string): string {
+  return text.replaceAll("\0", "\ufffd").toWellFormed();
+}
+
+/** An escaped backslash is matched to be stepped over: what follows it is no escape. */
+const ESCAPES = /\\(\\|u0000|ud[89a-f][0-9a-f]{2})/g;

@@ -1,0 +1,159 @@
+-- Owns: the fence. One call is one transaction: it applies exactly those batches that follow from the row.
+--
+-- p: { id, opening: { slug, title, … } | null,
+--      batches: [{ step, id, previous, at, archived, title, messages, events }],   ascending
+--      state, stateData, mode, usage, machine, awaits, queue: the value after the last batch,
+--      images: hashes that the batches refer to }
+-- Whatever is applied is the end of the list, so one value is enough.
+CREATE FUNCTION commit_batches(p jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+  r conversations%ROWTYPE;
+  existed boolean;
+  opening constant jsonb := p -> 'opening';
+  batch jsonb;
+  number bigint;
+  last_step bigint;
+  last_id text;
+  last_at timestamptz;
+  new_title text;
+  new_archived boolean;
+  changed boolean := false;
+  first_event bigint;
+  attempt integer := 0;
+BEGIN
+  LOOP
+    -- NO KEY: commits of one conversation wait for each other, a sub-agent's foreign key does not wait for them.
+    SELECT * INTO r FROM conversations WHERE id = p ->> 'id' FOR NO KEY UPDATE;
+    existed := FOUND;
+    IF NOT existed THEN
+      r.step := 0;
+      -- No row to follow from: deleted, or its parent is.
+      IF jsonb_typeof(opening) IS DISTINCT FROM 'object'
+        OR (opening ->> 'parentId' IS NOT NULL
+          AND NOT EXISTS (SELECT FROM conversations WHERE id = opening ->> 'parentId' FOR KEY SHARE))
+      THEN
+        RETURN jsonb_build_object('confirmed', 0, 'batchId', NULL, 'awaits', NULL, 'fork', true);
+      END IF;
+    END IF;
+
+    last_step := r.step;
+    last_id := r.batch_id;
+    changed := false;
+    new_archived := NULL;
+    new_title := NULL;
+    FOR batch IN SELECT value FROM jsonb_array_elements(p -> 'batches') LOOP
+      number := (batch ->> 'step')::bigint;
+      CONTINUE WHEN number < r.step;
+      IF number = r.step AND batch ->> 'id' = r.batch_id THEN
+        CONTINUE;
+      END IF;
+      IF number <> last_step + 1 OR batch ->> 'previous' IS DISTINCT FROM last_id THEN
+        RETURN jsonb_build_object(
+          'confirmed', r.step, 'batchId', r.batch_id, 'awaits', r.awaits, 'fork', true);
+      END IF;
+      last_step := number;
+      last_id := batch ->> 'id';
+      last_at := (batch ->> 'at')::timestamptz;
+      IF batch ->> 'archived' IS NOT NULL THEN
+        new_archived := (batch ->> 'archived')::boolean;
+        changed := true;
+      END IF;
+      new_title := coalesce(new_title, batch ->> 'title');
+    END LOOP;
+
+    EXIT WHEN last_step = r.step OR existed;
+    -- The id or the slug may have been taken meanwhile: then look again, with another slug.
+    INSERT INTO conversations (
+      id, slug, title, titled, cwd, host, model, scripted, sandbox, parent_conversation_id, continued_from,
+      user_initiated, state_data, state_updated_at, mode, usage, machine, step, last_event, created_at, updated_at)
+    SELECT
+      p ->> 'id',
+      CASE attempt
+        WHEN 0 THEN opening ->> 'slug'
+        ELSE concat(opening ->> 'slug', '-', left(md5(concat(p ->> 'id', attempt / 8)), 3 + attempt))
+      END,
+      opening ->> 'title', (opening ->> 'titled')::boolean, opening ->> 'cwd', opening ->> 'host',
+      opening ->> 'model', (opening ->> 'scripted')::boolean, opening -> 'sandbox', opening ->> 'parentId',
+      (SELECT id FROM conversations WHERE id = opening ->> 'continuedFrom' FOR KEY SHARE),
+      (opening ->> 'userInitiated')::boolean, '{}', last_at, p ->> 'mode', p -> 'usage', p -> 'machine', 0, 0,
+      (p #>> '{batches,0,at}')::timestamptz, last_at
+    ON CONFLICT DO NOTHING
+    RETURNING * INTO r;
+    EXIT WHEN FOUND;
+    attempt := attempt + 1;
+  END LOOP;
+
+  IF last_step > r.step THEN
+    INSERT INTO messages (
+      conversation_id, id, sequence_id, message_type, actor_kind, content, display_data, usage_data, cycle_id,
+      created_at)
+    SELECT r.id, m.id, m.sequence, m.type, m.actor, m.content, m.display, m.usage, m."cycleId", m."createdAt"
+    FROM jsonb_array_elements(p -> 'batches') WITH ORDINALITY AS b (value, place),
+      jsonb_to_recordset(b.value -> 'messages') AS m (
+        id text, sequence integer, type text, actor text, content jsonb, display jsonb, usage jsonb,
+        "cycleId" text, "createdAt" timestamptz)
+    WHERE (b.value ->> 'step')::bigint > r.step;
+
+    first_event := r.last_event;
+    INSERT INTO events (conversation_id, number, name, data, message_id, created_at)
+    SELECT
+      r.id, first_event + row_number() OVER (ORDER BY b.place, e.place),
+      e.value ->> 'name', e.value -> 'data', e.value ->> 'messageId', (b.value ->> 'at')::timestamptz
+    FROM jsonb_array_elements(p -> 'batches') WITH ORDINALITY AS b (value, place),
+      jsonb_array_elements(b.value -> 'events') WITH ORDINALITY AS e (value, place)
+    WHERE (b.value ->> 'step')::bigint > r.step;
+    GET DIAGNOSTICS number = ROW_COUNT;
+    r.last_event := first_event + number;
+
+    r.archived := coalesce(new_archived, r.archived);
+    IF NOT r.titled AND new_title IS NOT NULL THEN
+      r.title := new_title;
+      r.titled := true;
+      changed := true;
+    END IF;
+    IF changed THEN
+      r.last_event := r.last_event + 1;
+      INSERT INTO events (conversation_id, number, name, data, created_at)
+      VALUES (r.id, r.last_event, 'conversation.changed',
+        jsonb_build_object('title', r.title, 'archived', r.archived), last_at);
+    END IF;
+
+    IF p -> 'queue' = '[]' THEN
+      IF existed THEN
+        DELETE FROM queue WHERE conversation_id = r.id;
+      END IF;
+    ELSIF (
+      SELECT jsonb_agg(jsonb_build_array(message_id, delivery, text, images, created_at) ORDER BY position)
+      FROM queue WHERE conversation_id = r.id
+    ) IS DISTINCT FROM (
+      SELECT jsonb_agg(jsonb_build_array(q."messageId", q.delivery, q.text, q.images, q."createdAt") ORDER BY q.position)
+      FROM jsonb_to_recordset(p -> 'queue') AS q (
+        "messageId" text, position integer, delivery text, text text, images jsonb, "createdAt" timestamptz)
+    ) THEN
+      DELETE FROM queue WHERE conversation_id = r.id;
+      INSERT INTO queue (conversation_id, message_id, position, delivery, text, images, created_at)
+      SELECT r.id, q."messageId", q.position, q.delivery, q.text, q.images, q."createdAt"
+      FROM jsonb_to_recordset(p -> 'queue') AS q (
+        "messageId" text, position integer, delivery text, text text, images jsonb, "createdAt" timestamptz);
+    END IF;
+
+    INSERT INTO image_refs (conversation_id, hash)
+    SELECT r.id, value FROM jsonb_array_elements_text(p -> 'images') ON CONFLICT DO NOTHING;
+
+    UPDATE conversations SET
+      title = r.title, titled = r.titled, archived = r.archived, state = p ->> 'state',
+      state_data = p -> 'stateData',
+      state_updated_at = CASE
+        WHEN r.state = p ->> 'state' AND r.state_data = p -> 'stateData' THEN r.state_updated_at ELSE last_at END,
+      mode = p ->> 'mode', usage = p -> 'usage', machine = p -> 'machine', step = last_step, batch_id = last_id,
+      awaits = p ->> 'awaits', last_event = r.last_event, updated_at = last_at
+    WHERE id = r.id;
+
+    PERFORM pg_notify('bedrock_commits', jsonb_build_object(
+      'c', r.id, 's', last_step, 'e', r.last_event, 'parent', r.parent_conversation_id)::text);
+    r.awaits := p ->> 'awaits';
+  END IF;
+
+  RETURN jsonb_build_object('confirmed', last_step, 'batchId', last_id, 'awaits', r.awaits, 'fork', false);
+END
+$$;

@@ -1,0 +1,147 @@
+/**
+ * Owns: the tables (REQ-BED-007). Their migrations are generated from here (`npx drizzle-kit generate --config
+ * db/drizzle.config.ts`), but for the function `commit_batches`, which is written by hand beside them.
+ */
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  boolean,
+  customType,
+  foreignKey,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+} from "drizzle-orm/pg-core";
+import type { Conversation, Mode, QueuedMessage, State, Usage } from "../machine/conversation.ts";
+import type { ImageBlock, Json, Message } from "../machine/message.ts";
+import type { Sandbox } from "../machine/profile.ts";
+
+/** Those parts of the machine's value that have no column of their own. */
+export type MachineData = Omit<Conversation, "state" | "mode" | "queue" | "usage">;
+
+const time = (name: string) => timestamp(name, { withTimezone: true, precision: 3 });
+const counter = (name: string) => bigint(name, { mode: "number" });
+const bytes = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
+
+export const conversations = pgTable(
+  "conversations",
+  {
+    id: text("id").primaryKey(),
+    slug: text("slug").notNull().unique(),
+    title: text("title").notNull(),
+    /** The title was chosen, or derived from the first message; else it is a stand-in. */
+    titled: boolean("titled").notNull(),
+    cwd: text("cwd").notNull(),
+    host: text("host").notNull(),
+    model: text("model").notNull(),
+    scripted: boolean("scripted").notNull(),
+    sandbox: jsonb("sandbox").$type<Sandbox>().notNull(),
+    parentConversationId: text("parent_conversation_id"),
+    continuedFrom: text("continued_from"),
+    userInitiated: boolean("user_initiated").notNull(),
+    state: text("state").$type<State["kind"]>().notNull().default("idle"),
+    /** The state's fields but for its kind. */
+    stateData: jsonb("state_data").$type<Record<string, Json>>().notNull(),
+    stateUpdatedAt: time("state_updated_at").notNull(),
+    mode: text("mode").$type<Mode>().notNull(),
+    usage: jsonb("usage").$type<Usage>().notNull(),
+    machine: jsonb("machine").$type<MachineData>().notNull(),
+    /** Number and id of the last batch, and the operation that the state waits for. */
+    step: counter("step").notNull(),
+    batchId: text("batch_id"),
+    awaits: text("awaits"),
+    lastEvent: counter("last_event").notNull(),
+    archived: boolean("archived").notNull().default(false),
+    createdAt: time("created_at").notNull(),
+    updatedAt: time("updated_at").notNull(),
+  },
+  (t) => [
+    foreignKey({ columns: [t.parentConversationId], foreignColumns: [t.id] }).onDelete("cascade"),
+    foreignKey({ columns: [t.continuedFrom], foreignColumns: [t.id] }).onDelete("set null"),
+    index("conversations_newest")
+      .on(t.createdAt, t.id)
+      .where(sql`parent_conversation_id is null`),
+    index("conversations_children").on(t.parentConversationId, t.createdAt, t.id),
+    index("conversations_continued").on(t.continuedFrom, t.createdAt, t.id),
+  ],
+);
+
+const conversationId = () =>
+  text("conversation_id")
+    .notNull()
+    .references(() => conversations.id, { onDelete: "cascade" });
+
+export const messages = pgTable(
+  "messages",
+  {
+    conversationId: conversationId(),
+    id: text("id").notNull(),
+    sequenceId: integer("sequence_id").notNull(),
+    messageType: text("message_type").$type<Message["type"]>().notNull(),
+    actorKind: text("actor_kind").$type<Message["actor"]>().notNull(),
+    content: jsonb("content").$type<Json>().notNull(),
+    displayData: jsonb("display_data").$type<Json>(),
+    usageData: jsonb("usage_data").$type<Json>(),
+    cycleId: text("cycle_id"),
+    createdAt: time("created_at").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.conversationId, t.id] }),
+    unique("messages_sequence").on(t.conversationId, t.sequenceId),
+    // Every call is answered by one tool message, so these are all tool_use ids. Hashed: an index entry is bounded.
+    index("messages_tool_call")
+      .on(t.conversationId, sql`md5(content -> 0 ->> 'toolCallId')`)
+      .where(sql`message_type = 'tool'`),
+  ],
+);
+
+/** `message.added` refers to its message; every other event holds its data. */
+export const events = pgTable(
+  "events",
+  {
+    conversationId: conversationId(),
+    number: counter("number").notNull(),
+    name: text("name").notNull(),
+    data: jsonb("data").$type<Json>(),
+    messageId: text("message_id"),
+    createdAt: time("created_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.conversationId, t.number] })],
+);
+
+export const queue = pgTable(
+  "queue",
+  {
+    conversationId: conversationId(),
+    messageId: text("message_id").notNull(),
+    position: integer("position").notNull(),
+    delivery: text("delivery").$type<QueuedMessage["delivery"]>().notNull(),
+    text: text("text").notNull(),
+    images: jsonb("images").$type<readonly ImageBlock[]>().notNull(),
+    createdAt: time("created_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.conversationId, t.messageId] })],
+);
+
+/** Bytes under the lower-case hex SHA-256 of them, whichever conversations refer to them. */
+export const images = pgTable("images", {
+  hash: text("hash").primaryKey(),
+  mediaType: text("media_type").notNull(),
+  width: integer("width").notNull(),
+  height: integer("height").notNull(),
+  bytes: bytes("bytes").notNull(),
+  /** Renewed when the same bytes are put again. */
+  createdAt: time("created_at").notNull().defaultNow(),
+});
+
+/** Which conversation may read which image. Without a foreign key to images: missing bytes must not stop a commit. */
+export const imageRefs = pgTable(
+  "image_refs",
+  { conversationId: conversationId(), hash: text("hash").notNull() },
+  (t) => [primaryKey({ columns: [t.conversationId, t.hash] }), index("image_refs_hash").on(t.hash)],
+);

@@ -1,0 +1,119 @@
+/**
+ * Owns: Stop (REQ-BED-005). A cancel takes effect at once where nothing is in flight; else the state is
+ * `cancelling` until the last of it is dead, and only then is the run over.
+ */
+import { aggregate, fail, running, tellFinished, waiting } from "./children.ts";
+import { cancelContinuation } from "./continuation.ts";
+import type { Cancelling, CancelledBy, StateOf, SubAgentOutcome, ToolCall } from "./conversation.ts";
+import type { Draft } from "./draft.ts";
+import type { Block } from "./message.ts";
+import { answerCall, skipAll } from "./round.ts";
+import { failSubAgent, finishRun } from "./run.ts";
+import { toModel, toPerson } from "./wording.ts";
+
+/** Never refused and never an error: where there is nothing to cancel, nothing happens. */
+export function onCancel(draft: Draft, by: CancelledBy, clearQueue: boolean): void {
+  if (clearQueue && draft.conversation.queue.length > 0) draft.set({ queue: [] });
+  const { state, time: since } = draft;
+  switch (state.kind) {
+    case "llm_requesting":
+      draft.order({ kind: "abort", operationId: state.requestId });
+      if (state.retry !== null) return endCancelled(draft, by);
+      return draft.enter({ kind: "cancelling", since, by, stopping: "request", requestId: state.requestId });
+    case "tool_executing": {
+      const { current, operationId, remaining, completed } = state;
+      draft.order({ kind: "abort", operationId });
+      return draft.enter({
+        kind: "cancelling",
+        since,
+        by,
+        stopping: "tool",
+        operationId,
+        current,
+        remaining,
+        completed,
+      });
+    }
+    case "awaiting_sub_agents":
+      return cancelSubAgents(draft, state, by);
+    case "awaiting_mode_approval":
+      answerCancelled(draft, state.toolCall, { by, remaining: state.remaining }, []);
+      return endCancelled(draft, by);
+    case "awaiting_continuation":
+      draft.order({ kind: "abort", operationId: state.requestId });
+      return cancelContinuation(draft, state);
+    case "awaiting_llm":
+      return endCancelled(draft, by);
+    case "idle":
+    case "cancelling":
+    case "error":
+    case "context_exhausted":
+    case "completed":
+    case "failed":
+      return;
+  }
+}
+
+/** The request has ended: by the abort, or by itself at the same moment. Nothing of it is kept. */
+export function onRequestStopped(draft: Draft, state: Cancelling): void {
+  endCancelled(draft, state.by);
+}
+
+/** The tool's process tree is dead. What it had printed is kept; whatever it answered, it was cancelled. */
+export function onToolStopped(
+  draft: Draft,
+  state: Extract<Cancelling, { stopping: "tool" }>,
+  output: readonly Block[],
+  durationMs: number,
+): void {
+  answerCancelled(draft, state.current, state, output, durationMs);
+  endCancelled(draft, state.by);
+}
+
+/** Every sub-agent has reported. */
+export function onSubAgentsStopped(
+  draft: Draft,
+  state: Extract<Cancelling, { stopping: "sub_agents" }>,
+): void {
+  answerCancelled(draft, state.toolCall, state, aggregate(state));
+  endCancelled(draft, state.by);
+}
+
+/** The call that was stopped says so after what it had to say; those after it never ran. */
+export function answerCancelled(
+  draft: Draft,
+  call: ToolCall,
+  state: { readonly by: CancelledBy; readonly remaining: readonly ToolCall[] },
+  output: readonly Block[],
+  durationMs = 0,
+): void {
+  const note: Block = { type: "text", text: toPerson.stoppedBy[state.by] };
+  answerCall(draft, call, "cancelled", [...output, note], durationMs);
+  skipAll(draft, state.remaining, toModel.skippedByCancel);
+}
+
+function cancelSubAgents(draft: Draft, state: StateOf<"awaiting_sub_agents">, by: CancelledBy): void {
+  const { toolCall, remaining, completed } = state;
+  const outcome: SubAgentOutcome = { error: toPerson.stoppedBy.parent, errorKind: "interrupted" };
+  const children = fail(state, waiting(state.pending), outcome);
+  tellFinished(draft, state, children);
+  for (const child of running(state.pending)) draft.order({ kind: "cancel_sub_agent", id: child.id });
+  draft.enter({
+    kind: "cancelling",
+    since: draft.time,
+    by,
+    stopping: "sub_agents",
+    toolCall,
+    remaining,
+    completed,
+    ...children,
+  });
+}
+
+function endCancelled(draft: Draft, by: CancelledBy): void {
+  if (draft.context.isSubAgent) {
+    failSubAgent(draft, { error: toPerson.stoppedBy[by], errorKind: "interrupted" });
+  } else {
+    finishRun(draft, "interrupted");
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Owns: the end of a conversation whose context is full (REQ-BED-019 to 021, 023, 024): the request for a
+ * summary, and the summary as the conversation's last word.
+ */
+import type { StateOf, ToolCall } from "./conversation.ts";
+import type { Draft } from "./draft.ts";
+import type { ConversationEvent } from "./event.ts";
+import type { TokenUsage } from "./message.ts";
+import type { Rejection } from "./rejection.ts";
+import { stopRun } from "./run.ts";
+import { countUsage } from "./count-usage.ts";
+import { addTokens } from "./usage.ts";
+import { summaries, toPerson } from "./wording.ts";
+
+/** REQ-BED-020: asks for the summary; the calls that will not run are named in the prompt. */
+export function startContinuation(draft: Draft, rejectedToolCalls: readonly ToolCall[]): void {
+  const state: Pending = {
+    kind: "awaiting_continuation",
+    rejectedToolCalls,
+    triggerUsage: draft.conversation.lastUsage,
+    attempt: 1,
+    requestId: "",
+    retry: null,
+  };
+  requestContinuation(draft, state, 1);
+}
+
+/** Asks (again) under a new generation id. */
+export function requestContinuation(draft: Draft, state: Pending, attempt: number): void {
+  const requestId = draft.newId();
+  draft.enter({ ...state, attempt, requestId, retry: null });
+  draft.order({
+    kind: "request_continuation",
+    requestId,
+    attempt,
+    rejectedToolCalls: state.rejectedToolCalls,
+  });
+}
+
+/** REQ-BED-023: by hand, from idle or after an error, at any usage. */
+export function onTriggerContinuation(draft: Draft): Rejection | null {
+  if (draft.context.isSubAgent) return { code: "sub_agent_read_only", message: toPerson.subAgentReadOnly };
+  switch (draft.state.kind) {
+    case "idle":
+    case "error":
+      if (!draft.conversation.spoken)
+        return { code: "nothing_to_summarise", message: toPerson.nothingToSummarise };
+      startContinuation(draft, []);
+      return null;
+    case "context_exhausted":
+      return { code: "context_exhausted", message: toPerson.contextExhausted };
+    case "cancelling":
+      return { code: "cancellation_in_progress", message: toPerson.cancelling };
+    case "awaiting_llm":
+    case "llm_requesting":
+    case "tool_executing":
+    case "awaiting_mode_approval":
+    case "awaiting_sub_agents":
+    case "awaiting_continuation":
+    case "completed":
+    case "failed":
+      return { code: "agent_busy", message: toPerson.agentBusy };
+  }
+}
+
+/** A blank summary is none. */
+export function onSummary(draft: Draft, state: Pending, response: Response): void {
+  countUsage(draft, response.usage);
+  const texts = response.content.flatMap((block) =>
+    typeof block["text"] === "string" ? [block["text"]] : [],
+  );
+  const summary = texts.join("\n\n").trim();
+  if (summary === "") return failContinuation(draft, state);
+  exhaust(draft, summary, addTokens(state.triggerUsage, response.usage), "completed", "llm_agent");
+}
+
+export function failContinuation(draft: Draft, state: Pending): void {
+  exhaust(draft, summaries.fallback, state.triggerUsage, "error", "system");
+}
+
+export function cancelContinuation(draft: Draft, state: Pending): void {
+  exhaust(draft, summaries.cancelled, state.triggerUsage, "interrupted", "system");
+}
+
+type Response = Extract<ConversationEvent, { kind: "llm_response" }>;
+type Pending = StateOf<"awaiting_continuation">;
+
+/** A continuation by hand belongs to no run and stops none. */
+function exhaust(
+  draft: Draft,
+  summary: string,
+  finalUsage: TokenUsage,
+  reason: "completed" | "interrupted" | "error",
+  actor: "llm_agent" | "system",
+): void {
+  draft.say({ type: "continuation", actor, content: [{ summary }] });
+  if (draft.conversation.run !== null) stopRun(draft, reason);
+  draft.enter({ kind: "context_exhausted", summary, finalUsage });
+  draft.notify({ name: "context.exhausted", data: { summary } });
+}

@@ -1,0 +1,51 @@
+/**
+ * Owns: requests that failed (REQ-BED-006): asked again with backoff while attempts are left, else the error
+ * state; for a continuation's request, the fallback summary. Requests that were lost do not count as attempts.
+ */
+import { failContinuation, requestContinuation, startContinuation } from "./continuation.ts";
+import type { Retry, StateOf } from "./conversation.ts";
+import type { Draft } from "./draft.ts";
+import type { ConversationEvent } from "./event.ts";
+import { jitterOf, timestamp } from "./ids.ts";
+import { failRun, requestLlm } from "./run.ts";
+import { toPerson } from "./wording.ts";
+
+export type Failure = Extract<ConversationEvent, { kind: "llm_failed" }>;
+type Requesting = StateOf<"llm_requesting"> | StateOf<"awaiting_continuation">;
+
+const FIRST_DELAY_MS = 1_000;
+/** Up to this share of the delay is added, so that many conversations do not come back at once. */
+const JITTER = 0.25;
+
+/** A failure of the request that the state waits for. */
+export function onFailure(draft: Draft, state: Requesting, failure: Failure): void {
+  const { limits } = draft.context;
+  const patient = (failure.retryAfterMs ?? 0) <= limits.longestRetryMs;
+  if (failure.retryable && patient && state.attempt < limits.attempts)
+    return scheduleRetry(draft, state, failure);
+  if (state.kind === "awaiting_continuation") return failContinuation(draft, state);
+  if (failure.errorKind === "context_exhausted" && !draft.context.isSubAgent)
+    return startContinuation(draft, []);
+  const message =
+    failure.retryable && patient ? toPerson.gaveUp(state.attempt, failure.message) : failure.message;
+  failRun(draft, failure.errorKind, message);
+}
+
+/** The retry is due, or the request was lost with its worker: the same attempt under a new generation id. */
+export function askAgain(draft: Draft, state: Requesting): void {
+  if (state.kind === "llm_requesting") requestLlm(draft, state.attempt);
+  else requestContinuation(draft, state, state.attempt);
+}
+
+/** Retry-After is a floor under the exponential delay. */
+function scheduleRetry(draft: Draft, state: Requesting, failure: Failure): void {
+  const backoff = FIRST_DELAY_MS * 2 ** (state.attempt - 1) * (1 + JITTER * jitterOf(draft.stamp));
+  const delayMs = Math.round(Math.max(backoff, failure.retryAfterMs ?? 0));
+  const attempt = state.attempt + 1;
+  const { errorKind, message } = failure;
+  const retry: Retry = { at: timestamp(draft.stamp.at + delayMs), errorKind, message };
+  const requestId = draft.newId();
+  draft.enter({ ...state, attempt, requestId, retry });
+  draft.notify({ name: "llm.retry_scheduled", data: { attempt, delayMs, ...retry } });
+  draft.order({ kind: "schedule_retry", requestId, delayMs });
+}

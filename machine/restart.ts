@@ -1,0 +1,99 @@
+/**
+ * Owns: what a restart of the whole system does to a conversation (REQ-BED-007; docs/machine.md, "Restart").
+ * `idle` puts working conversations to idle with synthetic results; `resume` goes on. A worker that merely dies
+ * is no restart.
+ */
+import { aggregate, fail, running, tellFinished } from "./children.ts";
+import { requestContinuation } from "./continuation.ts";
+import type { Children, StateOf } from "./conversation.ts";
+import type { Draft } from "./draft.ts";
+import { answerCancelled } from "./cancel.ts";
+import { askAgain } from "./failure.ts";
+import { advance, answerCall, skipAll } from "./round.ts";
+import { failSubAgent, interruptRun } from "./run.ts";
+import { toModel, toPerson } from "./wording.ts";
+
+export type RestartPolicy = "idle" | "resume";
+
+export function onRestarted(draft: Draft, policy: RestartPolicy): void {
+  const { state } = draft;
+  switch (state.kind) {
+    case "idle":
+    case "error":
+    case "context_exhausted":
+    case "completed":
+    case "failed":
+    case "awaiting_mode_approval":
+      return;
+    case "awaiting_llm":
+      return interrupt(draft);
+    case "llm_requesting":
+      if (policy === "resume") return resumeRequest(draft, state);
+      draft.order({ kind: "abort", operationId: state.requestId });
+      return interrupt(draft);
+    case "tool_executing":
+      return interruptTool(draft, state, policy);
+    case "awaiting_sub_agents":
+      return policy === "resume" ? undefined : interruptSubAgents(draft, state);
+    case "cancelling":
+      return finishCancel(draft, state);
+    case "awaiting_continuation":
+      draft.order({ kind: "abort", operationId: state.requestId });
+      return requestContinuation(draft, state, state.attempt);
+  }
+}
+
+/** A retry that is scheduled stays scheduled: its timer is durable. */
+function resumeRequest(draft: Draft, state: StateOf<"llm_requesting">): void {
+  if (state.retry !== null) return;
+  draft.order({ kind: "abort", operationId: state.requestId });
+  askAgain(draft, state);
+}
+
+function interruptTool(draft: Draft, state: StateOf<"tool_executing">, policy: RestartPolicy): void {
+  draft.order({ kind: "abort", operationId: state.operationId });
+  const answer = answerCall(draft, state.current, "interrupted", toModel.interrupted);
+  if (policy === "resume") {
+    return advance(draft, { remaining: state.remaining, completed: [...state.completed, answer] });
+  }
+  skipAll(draft, state.remaining, toModel.skippedByRestart);
+  interrupt(draft);
+}
+
+function interruptSubAgents(draft: Draft, state: StateOf<"awaiting_sub_agents">): void {
+  answerCall(draft, state.toolCall, "interrupted", aggregate(failChildren(draft, state)));
+  skipAll(draft, state.remaining, toModel.skippedByRestart);
+  interrupt(draft);
+}
+
+/** The processes died with the system, so a cancel that was under way is complete. */
+function finishCancel(draft: Draft, state: StateOf<"cancelling">): void {
+  switch (state.stopping) {
+    case "request":
+      draft.order({ kind: "abort", operationId: state.requestId });
+      break;
+    case "tool":
+      draft.order({ kind: "abort", operationId: state.operationId });
+      answerCancelled(draft, state.current, state, []);
+      break;
+    case "sub_agents":
+      answerCancelled(draft, state.toolCall, state, aggregate(failChildren(draft, state)));
+      break;
+  }
+  interrupt(draft);
+}
+
+/** Unfinished sub-agents count as failed; they are stopped if they live. */
+function failChildren(draft: Draft, state: Children): Children {
+  for (const child of running(state.pending)) draft.order({ kind: "cancel_sub_agent", id: child.id });
+  const children = fail(state, state.pending, { error: toPerson.interrupted, errorKind: "interrupted" });
+  tellFinished(draft, state, children);
+  return children;
+}
+
+function interrupt(draft: Draft): void {
+  if (draft.context.isSubAgent)
+    return failSubAgent(draft, { error: toPerson.interrupted, errorKind: "interrupted" });
+  draft.tellPerson(toPerson.restarted);
+  interruptRun(draft);
+}

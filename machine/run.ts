@@ -1,0 +1,125 @@
+/**
+ * Owns: the life of a run: its start from a message, each request it makes, its end, and what starts after it.
+ * A run goes from its root message to its run_stop (request-cycle model, section 5).
+ */
+import type { ErrorKind, RunStopReason } from "./message.ts";
+import type { QueuedMessage, StateOf, SubAgentOutcome } from "./conversation.ts";
+import type { Draft } from "./draft.ts";
+import { toPerson } from "./wording.ts";
+
+type RootMessage = Pick<QueuedMessage, "messageId" | "text" | "images"> & {
+  readonly delivery: "direct" | "followUp";
+};
+
+/** REQ-BED-002: stores the root message and asks the model. */
+export function startRun(draft: Draft, root: RootMessage): void {
+  draft.set({
+    run: { cycleId: root.messageId, requests: 0, cutOffs: 0, reminders: 0, upgradeDenied: false },
+    spoken: true,
+  });
+  sayUser(draft, root, root.delivery);
+  requestLlm(draft, 1);
+}
+
+/** Orders the next request under a new generation id; pending steers go with it. The runaway cap holds here. */
+export function requestLlm(draft: Draft, attempt: number): void {
+  const requests = draft.conversation.run?.requests ?? 0;
+  if (requests >= draft.context.limits.requestsPerRun) {
+    failRun(draft, "runaway", toPerson.runaway(requests));
+    return;
+  }
+  deliverSteers(draft);
+  draft.setRun({ requests: requests + 1 });
+  const requestId = draft.newId();
+  draft.enter({ kind: "llm_requesting", attempt, requestId, retry: null });
+  draft.order({ kind: "request_llm", requestId, attempt });
+}
+
+/** Stores the steers that wait, in the order in which they came. */
+export function deliverSteers(draft: Draft): void {
+  const steers = draft.conversation.queue.filter((message) => message.delivery === "steer");
+  if (steers.length === 0) return;
+  draft.set({ queue: draft.conversation.queue.filter((message) => message.delivery !== "steer") });
+  for (const steer of steers) sayUser(draft, steer, "steer");
+}
+
+export function hasSteers(draft: Draft): boolean {
+  return draft.conversation.queue.some((message) => message.delivery === "steer");
+}
+
+/** The run is over without an error: idle, or the next follow-up at once. */
+export function finishRun(draft: Draft, reason: Exclude<RunStopReason, "error">): void {
+  endRun(draft, reason, false);
+  startNext(draft);
+}
+
+/** REQ-BED-006: the run is over with an error that the person sees. A second one in a row holds the queue. */
+export function failRun(draft: Draft, errorKind: ErrorKind, message: string): void {
+  if (draft.context.isSubAgent) {
+    failSubAgent(draft, { error: message, errorKind });
+    return;
+  }
+  draft.say({ type: "error", actor: "system", content: [{ errorKind, message }] });
+  stopRun(draft, "error");
+  const errorsInARow = draft.conversation.errorsInARow + 1;
+  draft.set({ errorsInARow, held: errorsInARow >= 2 });
+  draft.enter({ kind: "error", message, errorKind });
+  startNext(draft);
+}
+
+/** A restart ends the run; what is queued waits for the person. */
+export function interruptRun(draft: Draft): void {
+  endRun(draft, "interrupted", true);
+}
+
+function endRun(draft: Draft, reason: Exclude<RunStopReason, "error">, held: boolean): void {
+  stopRun(draft, reason);
+  draft.set({ errorsInARow: 0, held });
+  draft.enter({ kind: "idle" });
+}
+
+/** Stores the run's last message. Steers that no request took along come just before it. */
+export function stopRun(draft: Draft, reason: RunStopReason): void {
+  deliverSteers(draft);
+  draft.say({ type: "run_stop", actor: "system", content: [{ reason }] });
+  draft.set({ run: null });
+}
+
+/** REQ-BED-008: a sub-agent's success. */
+export function completeSubAgent(draft: Draft, outcome: Omit<StateOf<"completed">, "kind">): void {
+  stopRun(draft, "completed");
+  draft.enter({ kind: "completed", ...outcome });
+  draft.order({ kind: "notify_parent", outcome });
+}
+
+/** REQ-BED-008, 024: a sub-agent's failure, told to its parent. */
+export function failSubAgent(draft: Draft, outcome: Extract<SubAgentOutcome, { error: string }>): void {
+  draft.say({
+    type: "error",
+    actor: "system",
+    content: [{ errorKind: outcome.errorKind, message: outcome.error }],
+  });
+  stopRun(draft, "error");
+  draft.enter({ kind: "failed", ...outcome });
+  draft.order({ kind: "notify_parent", outcome });
+}
+
+function startNext(draft: Draft): void {
+  const { queue, held } = draft.conversation;
+  const next = queue[0];
+  if (held || next === undefined) return;
+  draft.set({ queue: queue.slice(1) });
+  startRun(draft, { ...next, delivery: "followUp" });
+}
+
+function sayUser(
+  draft: Draft,
+  message: Pick<QueuedMessage, "messageId" | "text" | "images">,
+  kind: "direct" | "steer" | "followUp",
+): void {
+  const text = message.text === "" ? [] : [{ type: "text" as const, text: message.text }];
+  draft.say(
+    { type: "user", actor: "human", content: [...text, ...message.images], display: { kind } },
+    message.messageId,
+  );
+}

@@ -1,0 +1,119 @@
+/**
+ * Owns: the one entry to the machine (REQ-BED-001). Every event meets every state here or in the function that
+ * it is handed to; outcomes of anything that the state does not wait for are dropped here.
+ */
+import { onCancel, onRequestStopped, onToolStopped } from "./cancel.ts";
+import { onSummary, onTriggerContinuation } from "./continuation.ts";
+import type { Context } from "./context.ts";
+import type { Cancelling, Conversation, State, StateOf } from "./conversation.ts";
+import { Draft, type Outcome } from "./draft.ts";
+import type { ConversationEvent, Event } from "./event.ts";
+import { askAgain, onFailure } from "./failure.ts";
+import { onUserMessage, onWithdraw } from "./messages.ts";
+import { onDecision, onDowngrade } from "./modes.ts";
+import type { Rejection } from "./rejection.ts";
+import { onResponse, type Response } from "./response.ts";
+import { onRestarted } from "./restart.ts";
+import { advance, answerCall } from "./round.ts";
+import { onSubAgentFinished, onTaskGiven } from "./sub-agents.ts";
+import { toModel } from "./wording.ts";
+
+type ToolCompleted = Extract<ConversationEvent, { kind: "tool_completed" }>;
+
+export type Transition = Outcome | { readonly reject: Rejection };
+
+/**
+ * The next conversation and what is to be done about it, or why the event is refused. Pure and total: the same
+ * arguments give the same answer, it never throws, reads no clock and draws no random number.
+ */
+export function transition(conversation: Conversation, context: Context, event: Event): Transition {
+  const draft = new Draft(conversation, context, event.stamp);
+  const reject = apply(draft, event);
+  return reject === null ? draft.done() : { reject };
+}
+
+function apply(draft: Draft, event: Event): Rejection | null {
+  const { state } = draft;
+  switch (event.kind) {
+    case "user_message":
+      return onUserMessage(draft, event);
+    case "withdraw_message":
+      return onWithdraw(draft, event.messageId);
+    case "user_decide_upgrade":
+      return onDecision(draft, event.decision, event.toolCallId);
+    case "user_request_downgrade":
+      return onDowngrade(draft);
+    case "user_trigger_continuation":
+      return onTriggerContinuation(draft);
+    case "user_cancel":
+      onCancel(draft, event.by, event.clearQueue);
+      return null;
+    case "llm_response":
+      if (awaitsRequest(state, event.requestId)) onAnswer(draft, state, event);
+      else if (stopsRequest(state, event.requestId)) onRequestStopped(draft, state);
+      return null;
+    case "llm_failed":
+      if (awaitsRequest(state, event.requestId)) onFailure(draft, state, event);
+      else if (stopsRequest(state, event.requestId)) onRequestStopped(draft, state);
+      return null;
+    case "llm_lost":
+      if (awaitsRequest(state, event.requestId)) askAgain(draft, state);
+      else if (stopsRequest(state, event.requestId)) onRequestStopped(draft, state);
+      return null;
+    case "retry_due":
+      if (awaitsRetry(state, event.requestId)) askAgain(draft, state);
+      return null;
+    case "tool_completed":
+      onToolCompleted(draft, event);
+      return null;
+    case "task_given":
+      onTaskGiven(draft, event.messageId, event.task);
+      return null;
+    case "sub_agent_finished":
+      onSubAgentFinished(draft, event.id, event.outcome);
+      return null;
+    case "seeded":
+      draft.tellModel(event.text);
+      return null;
+    case "noted":
+      draft.tellPerson(event.text);
+      return null;
+    case "restarted":
+      onRestarted(draft, event.policy);
+      return null;
+  }
+}
+
+type Requesting = StateOf<"llm_requesting"> | StateOf<"awaiting_continuation">;
+
+const isRequesting = (state: State, requestId: string): state is Requesting =>
+  (state.kind === "llm_requesting" || state.kind === "awaiting_continuation") &&
+  state.requestId === requestId;
+
+const awaitsRequest = (state: State, requestId: string): state is Requesting =>
+  isRequesting(state, requestId) && state.retry === null;
+
+const awaitsRetry = (state: State, requestId: string): state is Requesting =>
+  isRequesting(state, requestId) && state.retry !== null;
+
+const stopsRequest = (
+  state: State,
+  requestId: string,
+): state is Extract<Cancelling, { stopping: "request" }> =>
+  state.kind === "cancelling" && state.stopping === "request" && state.requestId === requestId;
+
+function onAnswer(draft: Draft, state: Requesting, response: Response): void {
+  if (state.kind === "llm_requesting") onResponse(draft, response);
+  else onSummary(draft, state, response);
+}
+
+function onToolCompleted(draft: Draft, event: ToolCompleted): void {
+  const { state } = draft;
+  if (state.kind === "cancelling" && state.stopping === "tool" && state.operationId === event.operationId) {
+    onToolStopped(draft, state, event.output, event.durationMs);
+  } else if (state.kind === "tool_executing" && state.operationId === event.operationId) {
+    const output = event.status === "interrupted" ? toModel.interrupted : event.output;
+    const answer = answerCall(draft, state.current, event.status, output, event.durationMs);
+    advance(draft, { remaining: state.remaining, completed: [...state.completed, answer] });
+  }
+}

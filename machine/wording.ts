@@ -1,0 +1,97 @@
+/**
+ * Owns: every sentence that the machine writes: to the model (tool results, system messages), to the person
+ * (notes, errors, refusals). Kept together so that they can be read, and changed, as one voice.
+ */
+import type { CancelledBy, SubAgentOutcome, ToolCall } from "./conversation.ts";
+
+export const toModel = {
+  skippedByCancel: "Skipped due to cancellation",
+  skippedByRestart: "Skipped: the system restarted before this call could run.",
+  skippedByContext: "Not executed: the context window is nearly full.",
+  skippedAfterSubmit: "Skipped: the result was already submitted.",
+  skippedByRefusal: "Skipped: the response was a refusal.",
+  interrupted:
+    "Interrupted: this call was running when its worker was lost. Its outcome is unknown: it may have had none, some or all of its effects. Check before relying on it or repeating it.",
+  malformedJson:
+    "The input of this call was not valid JSON, so it was not executed. Send the call again with valid JSON.",
+  truncated:
+    "This call was cut off by the output limit, so it was not executed. Send it again, in smaller pieces if it is long.",
+  continueText: "Your last message was cut off by the output limit. Continue exactly where it ended.",
+  alreadyUnrestricted: "Already in Unrestricted mode",
+  upgradeApproved: "The user approved the upgrade. The conversation is now in Unrestricted mode.",
+  upgradeDenied:
+    "The user denied the upgrade. The conversation stays in Restricted mode: continue without write access, or explain to the user what you would need.",
+  nowUnrestricted:
+    "The user approved the mode upgrade. The conversation is now in Unrestricted mode: bash runs without the sandbox and the tools that write files are enabled.",
+  nowRestricted:
+    "The user switched the conversation to Restricted mode. From now on bash runs in a read-only sandbox without network access, and the tools that write files are disabled. Use request_mode_upgrade to request write access.",
+  remindToSubmit:
+    "You ended your turn without submitting a result. Call submit_result with your final result.",
+  submitted: "Result submitted.",
+  unknownTool: (name: string): string => `There is no tool named "${name}" in this conversation.`,
+  invalidInput: (name: string, problem: string): string => `Invalid input for ${name}: ${problem}`,
+  /** REQ-PATCH-009. */
+  disabledInRestricted: (name: string, isSubAgent: boolean): string => {
+    const title = `${name.charAt(0).toUpperCase()}${name.slice(1)} tool is disabled in Restricted mode.`;
+    return isSubAgent
+      ? `${title} A sub-agent has to do its task without writing.`
+      : `${title} Use request_mode_upgrade to request write access.`;
+  },
+} as const;
+
+export const toPerson = {
+  agentBusy:
+    "The agent is busy. Cancel the current operation, or send the message as a steer or a follow-up.",
+  cancelling: "Cancellation in progress. Send the message when the conversation is idle.",
+  contextExhausted: "This conversation's context is exhausted. Start a new conversation from its summary.",
+  subAgentReadOnly: "A sub-agent is directed by its parent conversation. Send the message there.",
+  queueFull: (limit: number): string =>
+    `${limit} messages are waiting already. Withdraw one, or wait for the agent.`,
+  alreadyDelivered: "This message is not waiting: it was delivered or never queued.",
+  noPendingApproval: "No mode upgrade is waiting for a decision.",
+  approvalMismatch: (pending: string): string => `Another request is waiting for a decision: ${pending}.`,
+  sandboxUnavailable:
+    "Restricted mode needs the Landlock kernel sandbox (Linux 5.13 or newer, ideally 6.12), which this host does not have.",
+  nothingToSummarise: "There is nothing to summarise yet. Send a message first.",
+  refused: "The model declined to answer.",
+  cutOff: "The answer was cut off by the output limit.",
+  restarted: "The system restarted while the agent was working; the work was interrupted.",
+  runaway: (requests: number): string =>
+    `The agent was stopped after ${requests} requests in one run. Send a message to let it go on.`,
+  gaveUp: (attempts: number, message: string): string => `Failed after ${attempts} attempts: ${message}`,
+  contextFull: "Context window exhausted",
+  notSubmitted: "The sub-agent ended without submitting a result.",
+  stoppedBy: {
+    user: "Cancelled by user",
+    parent: "Cancelled with its parent",
+    timeout: "Timed out",
+  } satisfies Record<CancelledBy, string>,
+  interrupted: "Interrupted by a restart of the system.",
+} as const;
+
+export const summaries = {
+  cancelled: "Continuation cancelled by user.",
+  fallback:
+    "Context limit reached. The continuation summary could not be generated. Please start a new conversation.",
+} as const;
+
+/** Characters of each sub-agent's text that the parent's model gets to read. */
+const OUTCOME_LIMIT = 16_384;
+
+const bounded = (text: string): string =>
+  text.length <= OUTCOME_LIMIT
+    ? text
+    : `${text.slice(0, OUTCOME_LIMIT)}\n… ${text.length - OUTCOME_LIMIT} characters cut …`;
+
+/** One sub-agent's outcome, as its parent's model reads it. */
+export function describeOutcome(position: number, task: string, outcome: SubAgentOutcome): string {
+  const head = `Task ${position}: ${bounded(task)}`;
+  if ("result" in outcome)
+    return `${head}\n${outcome.success ? "Succeeded" : "Did not succeed"}: ${bounded(outcome.result)}`;
+  const partial =
+    outcome.partialResult === undefined ? "" : `\nPartial result: ${bounded(outcome.partialResult)}`;
+  return `${head}\nFailed (${outcome.errorKind}): ${bounded(outcome.error)}${partial}`;
+}
+
+/** The tool calls that a continuation's prompt mentions (REQ-BED-020) are named, not shown. */
+export const namesOf = (calls: readonly ToolCall[]): readonly string[] => calls.map((call) => call.name);
