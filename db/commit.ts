@@ -49,7 +49,9 @@ export async function commit(
     ...valueOf(batches.at(-1)),
     images: [...new Set(batches.flatMap(imagesOf))],
   });
-  const rows = await db.sql<{ committed: Committed }[]>`select commit_batches(${payload}::text::jsonb) as committed`;
+  const rows = await db.sql<
+    { committed: Committed }[]
+  >`select commit_batches(${payload}::text::jsonb) as committed`;
   const [row] = rows;
   if (row === undefined) throw new Error("commit_batches returned no row");
   return row.committed;

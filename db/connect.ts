@@ -28,8 +28,10 @@ export type ConnectionOptions = {
 
 /** Opens pools that connect on first use and reconnect by themselves; it does not fail when the server is down. */
 export function openDatabase(url: string, options: ConnectionOptions = {}): Database {
-  const sql: Sql = postgres({ ...clientOptions(url, options), types: { bigint: NUMERIC_BIGINT } });
-  const client = postgres(clientOptions(url, options));
+  const { url: server, ...host } = serverOf(url);
+  const shared = { ...optionsOf(options), ...host };
+  const sql: Sql = postgres(server, { ...shared, types: { bigint: NUMERIC_BIGINT } });
+  const client = postgres(server, shared);
   return {
     sql,
     orm: drizzle(client, { schema }),
@@ -41,7 +43,8 @@ export function openDatabase(url: string, options: ConnectionOptions = {}): Data
 
 /** A single connection for one purpose: migrating, listening, an advisory lock. */
 export function openClient(url: string, applicationName: string): postgres.Sql {
-  return postgres(clientOptions(url, { max: 1, applicationName }));
+  const { url: server, ...host } = serverOf(url);
+  return postgres(server, { ...optionsOf({ max: 1, applicationName }), ...host });
 }
 
 /** All counters of the schema stay far below 2^53. */
@@ -55,13 +58,23 @@ const NUMERIC_BIGINT: postgres.PostgresType<number> = {
 /** Longest pause between two attempts to connect, in seconds: a database that is back is found soon. */
 const LONGEST_BACKOFF = 1;
 
-function clientOptions(url: string, options: ConnectionOptions): postgres.Options<Record<never, never>> {
+type ClientOptions = postgres.Options<Record<never, never>>;
+
+function optionsOf({ max = 8, applicationName = "bedrock" }: ConnectionOptions): ClientOptions {
   return {
-    ...serverOf(url),
-    max: options.max ?? 8,
+    max,
     connect_timeout: 5,
     backoff: (attempt) => Math.min(LONGEST_BACKOFF, 0.02 * 2 ** attempt) * (0.5 + Math.random() / 2),
     onnotice: () => undefined,
-    connection: { application_name: options.applicationName ?? "bedrock", timezone: "UTC" },
+    connection: { application_name: applicationName, TimeZone: "UTC" },
   };
+}
+
+/** A socket's folder is given as libpq has it, `?host=/folder`; the driver knows that as an option only. */
+function serverOf(url: string): { url: string; host?: string } {
+  if (!/[?&]host=/.test(url)) return { url };
+  const parsed = new URL(url);
+  const host = parsed.searchParams.get("host") ?? "";
+  parsed.searchParams.delete("host");
+  return { url: parsed.href, host };
 }

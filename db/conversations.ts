@@ -1,8 +1,12 @@
-/**
- * Owns: lists of conversations, and the two changes that need no state machine: a title, and removal.
- */
+/** Owns: lists of conversations, and the two changes that need no state machine: a title, and removal. */
+import { and, asc, desc, eq, ilike, isNull, sql } from "drizzle-orm";
+import { COMMITS } from "./channels.ts";
 import type { Database } from "./connect.ts";
-import type { ConversationView, WindowOf } from "./views.ts";
+import { deleteUnreferencedImages } from "./images.ts";
+import { cleanText } from "./json.ts";
+import { conversationColumns } from "./rows.ts";
+import { conversations } from "./schema.ts";
+import { type ConversationView, toView, type WindowOf } from "./views.ts";
 
 export type Listing = {
   readonly archived: "false" | "true" | "all";
@@ -14,38 +18,127 @@ export type Listing = {
   readonly cursor: string | null;
 };
 
-export type Page = { readonly conversations: readonly ConversationView[]; readonly nextCursor: string | null };
+export type Page = {
+  readonly conversations: readonly ConversationView[];
+  readonly nextCursor: string | null;
+};
 
 /** The cursor was not made by `listConversations`. */
 export class InvalidCursor extends Error {
   override readonly name = "InvalidCursor";
+  constructor() {
+    super("The cursor is not one that a listing has answered; leave it out to begin at the newest.");
+  }
 }
 
 /** Newest first, sub-agents left out. Rejects with InvalidCursor. */
 export async function listConversations(db: Database, listing: Listing, windowOf: WindowOf): Promise<Page> {
-  throw new Error("todo");
+  const from = listing.cursor === null ? null : decodeCursor(listing.cursor);
+  const rows = await db.orm
+    .select(conversationColumns)
+    .from(conversations)
+    .where(
+      and(
+        isNull(conversations.parentConversationId),
+        listing.archived === "all" ? undefined : eq(conversations.archived, listing.archived === "true"),
+        listing.q === "" ? undefined : ilike(conversations.title, `%${escapeLike(cleanText(listing.q))}%`),
+        from === null
+          ? undefined
+          : sql`(${conversations.createdAt}, ${conversations.id}) < (${from.createdAt}::timestamptz, ${from.id})`,
+      ),
+    )
+    .orderBy(desc(conversations.createdAt), desc(conversations.id))
+    .limit(listing.limit + 1);
+  const shown = rows.slice(0, listing.limit).map((row) => toView(row, windowOf));
+  const last = shown.at(-1);
+  return {
+    conversations: shown,
+    nextCursor: rows.length > listing.limit && last !== undefined ? encodeCursor(last) : null,
+  };
 }
 
-/** The sub-agents of a conversation, oldest first. */
+function escapeLike(text: string): string {
+  return text.replace(/[\\%_]/g, "\\$&");
+}
+
+/** Where a page ended: opaque to clients. */
+type Position = { readonly createdAt: string; readonly id: string };
+
+function encodeCursor({ createdAt, id }: Position): string {
+  return Buffer.from(JSON.stringify([createdAt, id])).toString("base64url");
+}
+
+function decodeCursor(cursor: string): Position {
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(cursor, "base64url").toString());
+  } catch {
+    throw new InvalidCursor();
+  }
+  const [createdAt, id] = Array.isArray(value) ? (value as unknown[]) : [];
+  if (typeof createdAt !== "string" || typeof id !== "string" || !TIMESTAMP.test(createdAt)) {
+    throw new InvalidCursor();
+  }
+  return { createdAt, id: cleanText(id) };
+}
+
+const TIMESTAMP = /^\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
+
+/** The sub-agents of a conversation, oldest first (REQ-BED-008). */
 export async function children(db: Database, id: string, windowOf: WindowOf): Promise<ConversationView[]> {
-  throw new Error("todo");
+  const rows = await db.orm
+    .select(conversationColumns)
+    .from(conversations)
+    .where(eq(conversations.parentConversationId, cleanText(id)))
+    .orderBy(asc(conversations.createdAt), asc(conversations.id));
+  return rows.map((row) => toView(row, windowOf));
 }
 
 /** Renames; the slug stays. False when there is no such conversation. */
 export async function setTitle(db: Database, id: string, title: string): Promise<boolean> {
-  throw new Error("todo");
+  // One statement: the number of the event is given under the row's lock, as in a commit (rule 3).
+  const rows = await db.sql`
+    with renamed as (
+      update conversations
+      set title = ${cleanText(title)}, titled = true, last_event = last_event + 1, updated_at = now()
+      where id = ${cleanText(id)} returning *
+    ), event as (
+      insert into events (conversation_id, number, name, data, created_at)
+      select id, last_event, 'conversation.changed',
+        jsonb_build_object('title', title, 'archived', archived), updated_at from renamed
+    )
+    select pg_notify(${COMMITS}, jsonb_build_object(
+      'c', id, 's', step, 'e', last_event, 'parent', parent_conversation_id)::text) from renamed`;
+  return rows.length > 0;
 }
 
 export async function conversationExists(db: Database, id: string): Promise<boolean> {
-  throw new Error("todo");
+  return (await stepOf(db, id)) !== null;
 }
 
 /** The last committed step; null when there is no such conversation. */
 export async function stepOf(db: Database, id: string): Promise<number | null> {
-  throw new Error("todo");
+  const [row] = await db.orm
+    .select({ step: conversations.step })
+    .from(conversations)
+    .where(eq(conversations.id, cleanText(id)));
+  return row?.step ?? null;
 }
 
 /** Removes the rows, those of sub-agents included, and tells listeners of each. False when there was none. */
 export async function deleteConversation(db: Database, id: string): Promise<boolean> {
-  throw new Error("todo");
+  const found = await db.sql.begin(async (transaction) => {
+    const rows = await transaction`
+      with recursive doomed as (
+        select id, parent_conversation_id from conversations where id = ${cleanText(id)}
+        union all
+        select c.id, c.parent_conversation_id from conversations c join doomed d on c.parent_conversation_id = d.id
+      )
+      select pg_notify(${COMMITS}, jsonb_build_object(
+        'c', id, 'deleted', true, 'parent', parent_conversation_id)::text) from doomed`;
+    await transaction`delete from conversations where id = ${cleanText(id)}`;
+    return rows.length > 0;
+  });
+  await deleteUnreferencedImages(db);
+  return found;
 }

@@ -1,6 +1,37 @@
 /** Owns: telling "Postgres cannot be asked now" from "what was asked is wrong". */
 
-/** The server cannot be reached, is starting, stopping or full: the same call may succeed later. */
+/** The server cannot be reached, is starting, stopping, full or read-only: the same call may succeed later. */
 export function isUnavailable(error: unknown): boolean {
-  throw new Error("todo");
+  // drizzle wraps what the driver threw, Node wraps the attempts at several addresses.
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof AggregateError && cause.errors.some(isUnavailable)) return true;
+    const code = "code" in cause ? cause.code : undefined;
+    if (typeof code === "string" && (CONNECTION_ERRORS.has(code) || SERVER_ERRORS.test(code))) return true;
+  }
+  return false;
 }
+
+/** Node's and the driver's. ENOENT is a missing socket: this layer opens no files. */
+const CONNECTION_ERRORS = new Set([
+  "CONNECTION_CLOSED",
+  "CONNECTION_DESTROYED",
+  "CONNECTION_ENDED",
+  "CONNECT_TIMEOUT",
+  "EACCES",
+  "EAI_AGAIN",
+  "ECONNABORTED",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOENT",
+  "ENOTFOUND",
+  "EPIPE",
+  "ETIMEDOUT",
+]);
+
+/**
+ * SQLSTATE: connection exceptions, insufficient resources, shutdowns and crashes; read-only (a standby that is
+ * being promoted), serialisation failures and deadlocks, a lock timeout.
+ */
+const SERVER_ERRORS = /^(08...|53...|57P0[1-5]|25006|40001|40P01|55P03)$/;

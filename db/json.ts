@@ -7,12 +7,14 @@
 export function encodeJson(value: unknown): string {
   const json = JSON.stringify(value);
   // JSON.stringify escapes exactly these characters as \uXXXX, and control characters, which are fine.
-  return json.includes("\\u") ? json.replace(ESCAPES, (match, code: string) => (code === "\\" ? match : "\ufffd")) : json;
+  return json.includes("\\u")
+    ? json.replace(ESCAPES, (match, code: string) => (code === "\\" ? match : "\ufffd"))
+    : json;
 }
 
 /** The same for one string outside of JSON. */
 export function cleanText(text: string): string {
-  return text.replaceAll("\0", "\ufffd").toWellFormed();
+  return text.replace(/[\0\p{Surrogate}]/gu, "\ufffd");
 }
 
 /** An escaped backslash is matched to be stepped over: what follows it is no escape. */

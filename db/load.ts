@@ -1,6 +1,72 @@
 /** Owns: rebuilding a conversation's value from its rows, exactly as it was committed (rule 10). */
-import type { Conversation, QueuedMessage, State, Usage } from "../machine/conversation.ts";
+import { eq, sql } from "drizzle-orm";
+import type { Conversation } from "../machine/conversation.ts";
+import type { Delivery } from "../machine/message.ts";
 import type { Profile } from "../machine/profile.ts";
 import type { Database } from "./connect.ts";
 import { cleanText } from "./json.ts";
-import { readQueue } from "./rows.ts";
+import { conversationColumns, toConversation, toProfile } from "./rows.ts";
+import { conversations } from "./schema.ts";
+
+export type LoadedConversation = {
+  readonly profile: Profile;
+  readonly conversation: Conversation;
+  readonly step: number;
+  /** The id of the batch at `step`. */
+  readonly batchId: string;
+  readonly archived: boolean;
+  readonly lastEvent: number;
+  /** Those of the asked ids that exist as messages or in the queue, in no particular order. */
+  readonly knownMessageIds: readonly string[];
+  /** The last 64 user messages and the queue, oldest first; `sequence` is null while one waits. */
+  readonly recentMessages: readonly RecentMessage[];
+};
+
+export type RecentMessage = {
+  readonly messageId: string;
+  readonly sequence: number | null;
+  readonly delivery: Delivery;
+};
+
+const RECENT = 64;
+
+/** null when there is no such conversation (REQ-BED-007). */
+export async function loadConversation(
+  db: Database,
+  id: string,
+  askedMessageIds: readonly string[] = [],
+): Promise<LoadedConversation | null> {
+  const asked = JSON.stringify(askedMessageIds.map(cleanText));
+  // One statement: the value and the ids are of the same moment.
+  const [row] = await db.orm
+    .select({
+      ...conversationColumns,
+      known: sql<string[]>`(
+        select coalesce(jsonb_agg(a.id), '[]') from jsonb_array_elements_text(${asked}::text::jsonb) as a (id)
+        where exists (select from messages m where m.conversation_id = conversations.id and m.id = a.id)
+          or exists (select from queue q where q.conversation_id = conversations.id and q.message_id = a.id))`,
+      recent: sql<RecentMessage[]>`(
+        select coalesce(jsonb_agg(jsonb_build_object(
+          'messageId', r.id, 'sequence', r.sequence_id, 'delivery', r.kind) order by r.sequence_id), '[]') from (
+          select m.id, m.sequence_id, m.display_data ->> 'kind' as kind from messages m
+          where m.conversation_id = conversations.id and m.message_type = 'user'
+          order by m.sequence_id desc limit ${RECENT}) as r)`,
+    })
+    .from(conversations)
+    .where(eq(conversations.id, cleanText(id)));
+  if (row === undefined) return null;
+  if (row.batchId === null) throw new Error(`conversation ${id} has no batch`);
+  return {
+    profile: toProfile(row),
+    conversation: toConversation(row),
+    step: row.step,
+    batchId: row.batchId,
+    archived: row.archived,
+    lastEvent: row.lastEvent,
+    knownMessageIds: row.known,
+    recentMessages: [
+      ...row.recent,
+      ...row.queue.map(({ messageId, delivery }) => ({ messageId, sequence: null, delivery })),
+    ],
+  };
+}

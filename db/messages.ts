@@ -1,6 +1,11 @@
 /** Owns: reading stored messages, in the order of their sequence. Not here: writing them (commit.ts). */
+import { createHash } from "node:crypto";
+import { and, asc, desc, eq, gt, lt } from "drizzle-orm";
 import type { Delivery, ImageBlock, Message } from "../machine/message.ts";
 import type { Database } from "./connect.ts";
+import { cleanText } from "./json.ts";
+import { type Reader, toMessage } from "./rows.ts";
+import { messages, queue } from "./schema.ts";
 
 export type MessageRange = {
   /** Exclusive sequences. */
@@ -14,12 +19,42 @@ export type MessageRange = {
  * alone: the last `limit` before it. Empty when there is no such conversation.
  */
 export async function readMessages(db: Database, id: string, range: MessageRange): Promise<Message[]> {
-  throw new Error("todo");
+  const { after, before, limit } = range;
+  if (before !== undefined && after === undefined) return readLast(db.orm, id, limit, before);
+  const rows = await db.orm
+    .select()
+    .from(messages)
+    .where(
+      and(
+        eq(messages.conversationId, cleanText(id)),
+        after === undefined ? undefined : gt(messages.sequenceId, after),
+        before === undefined ? undefined : lt(messages.sequenceId, before),
+      ),
+    )
+    .orderBy(asc(messages.sequenceId))
+    .limit(limit);
+  return rows.map(toMessage);
 }
 
 /** The last `n` messages in ascending order. */
 export async function lastMessages(db: Database, id: string, n: number): Promise<Message[]> {
-  throw new Error("todo");
+  return readLast(db.orm, id, n);
+}
+
+/** The last `n` messages, or those before a sequence, in ascending order; also inside a transaction. */
+export async function readLast(reader: Reader, id: string, n: number, before?: number): Promise<Message[]> {
+  const rows = await reader
+    .select()
+    .from(messages)
+    .where(
+      and(
+        eq(messages.conversationId, cleanText(id)),
+        before === undefined ? undefined : lt(messages.sequenceId, before),
+      ),
+    )
+    .orderBy(desc(messages.sequenceId))
+    .limit(n);
+  return rows.reverse().map(toMessage);
 }
 
 export type FoundMessage = {
@@ -32,14 +67,45 @@ export type FoundMessage = {
 
 /** A user's message, delivered or queued, by its id; null when there is none. */
 export async function findMessage(db: Database, id: string, messageId: string): Promise<FoundMessage | null> {
-  throw new Error("todo");
+  const conversationId = cleanText(id);
+  const wanted = cleanText(messageId);
+  // The queue first: a message moves from there to the messages, never back, so it cannot slip through between.
+  const [waiting] = await db.orm
+    .select()
+    .from(queue)
+    .where(and(eq(queue.conversationId, conversationId), eq(queue.messageId, wanted)));
+  if (waiting !== undefined) {
+    return { text: waiting.text, images: waiting.images, delivery: waiting.delivery, sequence: null };
+  }
+  const [row] = await db.orm
+    .select()
+    .from(messages)
+    .where(and(eq(messages.conversationId, conversationId), eq(messages.id, wanted)));
+  if (row === undefined) return null;
+  const message = toMessage(row);
+  if (message.type !== "user") return null;
+  const text = message.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("");
+  const images = message.content.flatMap((block) => (block.type === "image" ? [block] : []));
+  return { text, images, delivery: message.display.kind, sequence: message.sequence };
 }
 
-/** Those of the given tool_use ids that this conversation has used already, in the order given. */
+/**
+ * Those of the given tool_use ids that this conversation has used already, in the order given. They are looked up
+ * among the results, for every call is answered by exactly one before the next request (rule 6).
+ */
 export async function usedToolCallIds(
   db: Database,
   id: string,
   toolCallIds: readonly string[],
 ): Promise<string[]> {
-  throw new Error("todo");
+  if (toolCallIds.length === 0) return [];
+  const hashes = toolCallIds.map((toolCallId) =>
+    createHash("md5").update(cleanText(toolCallId)).digest("hex"),
+  );
+  const rows = await db.sql<{ id: string }[]>`
+    select content -> 0 ->> 'toolCallId' as id from messages
+    where conversation_id = ${cleanText(id)} and message_type = 'tool'
+      and md5(content -> 0 ->> 'toolCallId') in ${db.sql(hashes)}`;
+  const used = new Set(rows.map((row) => row.id));
+  return toolCallIds.filter((toolCallId) => used.has(cleanText(toolCallId)));
 }

@@ -2,7 +2,8 @@
  * Owns: what travels between processes through NOTIFY: "this conversation has a new step" and live text.
  * Not here: the facts themselves, which are read from the tables; a lost notification loses nothing durable.
  */
-import type { Database } from "./connect.ts";
+import { COMMITS, LIVE } from "./channels.ts";
+import { type Database, openClient } from "./connect.ts";
 
 export type CommitNotice =
   | {
@@ -42,15 +43,93 @@ export type Notifications = {
   close(): Promise<void>;
 };
 
-/** Listens on a connection of its own, which reconnects by itself. */
+/** Listens on a connection of its own, which reconnects by itself. Callbacks must not throw. */
 export function listen(url: string): Notifications {
-  throw new Error("todo");
+  const client = openClient(url, "bedrock listen");
+  const commits = new Set<(notice: CommitNotice) => void>();
+  const lives = new Set<(conversationId: string, event: LiveEvent) => void>();
+  const reconnects = new Set<() => void>();
+
+  const subscribe = (channel: string, onPayload: (payload: string) => void) =>
+    new Promise<void>((resolve) => {
+      let connections = 0;
+      const onListening = () => {
+        connections += 1;
+        resolve();
+        // Each channel comes back by itself; whoever catches up twice has only looked once too often.
+        if (connections > 1) for (const callback of reconnects) callback();
+      };
+      // A first attempt that fails rejects, and is repeated by the driver all the same until it succeeds.
+      client.listen(channel, onPayload, onListening).catch(() => undefined);
+    });
+
+  const ready = Promise.all([
+    subscribe(COMMITS, (payload) => {
+      const notice = parseCommit(payload);
+      for (const callback of commits) callback(notice);
+    }),
+    subscribe(LIVE, (payload) => {
+      const { c, ...event } = JSON.parse(payload) as LiveEvent & { c: string };
+      for (const callback of lives) callback(c, event);
+    }),
+  ]);
+
+  return {
+    onCommit: (callback) => add(commits, callback),
+    onLive: (callback) => add(lives, callback),
+    onReconnect: (callback) => add(reconnects, callback),
+    ready: ready.then(() => undefined),
+    close: () => client.end({ timeout: 1 }),
+  };
 }
 
+function add<T>(set: Set<T>, item: T): Unsubscribe {
+  set.add(item);
+  return () => {
+    set.delete(item);
+  };
+}
+
+/** As written by commit_batches, setTitle and deleteConversation. */
+type CommitPayload = { c: string; parent: string | null } & ({ s: number; e: number } | { deleted: true });
+
+function parseCommit(payload: string): CommitNotice {
+  const parsed = JSON.parse(payload) as CommitPayload;
+  const ids = { conversationId: parsed.c, parentId: parsed.parent };
+  return "deleted" in parsed
+    ? { kind: "deleted", ...ids }
+    : { kind: "committed", ...ids, step: parsed.s, lastEvent: parsed.e };
+}
+
+/** Postgres refuses 8,000 bytes. */
+const PAYLOAD_LIMIT = 7_900;
+
 /**
- * Tells all listeners at once. Text that does not fit into one notification (7,900 bytes) goes out as several.
+ * Tells all listeners at once, nothing is stored. Text that does not fit into one notification goes out as several.
  * Await one call before the next: only then do they arrive in order.
  */
 export async function publishLive(db: Database, conversationId: string, event: LiveEvent): Promise<void> {
-  throw new Error("todo");
+  // One statement each: Postgres drops repeated payloads within a transaction, and pieces may be alike.
+  for (const payload of payloadsOf(conversationId, event)) await db.sql.notify(LIVE, payload);
+}
+
+function payloadsOf(conversationId: string, event: LiveEvent): string[] {
+  const payload = JSON.stringify({ c: conversationId, ...event });
+  const { text } = event.data;
+  if (Buffer.byteLength(payload) <= PAYLOAD_LIMIT || text.length < 2) return [payload];
+  const middle = text.length >> 1;
+  const torn = text.charCodeAt(middle - 1) >> 10 === HIGH_SURROGATE;
+  const cut = torn ? middle + 1 : middle;
+  return [text.slice(0, cut), text.slice(cut)].flatMap((piece) =>
+    payloadsOf(conversationId, withText(event, piece)),
+  );
+}
+
+/** The upper six bits of U+D800 to U+DBFF. */
+const HIGH_SURROGATE = 0xd800 >> 10;
+
+function withText(event: LiveEvent, text: string): LiveEvent {
+  return event.name === "tool.output"
+    ? { name: event.name, data: { ...event.data, text } }
+    : { name: event.name, data: { ...event.data, text } };
 }

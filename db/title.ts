@@ -24,7 +24,10 @@ function shorten(line: string): string {
   const characters = Array.from(line.slice(0, 2 * TITLE_LENGTH + 2));
   return characters.length <= TITLE_LENGTH
     ? characters.join("")
-    : `${characters.slice(0, TITLE_LENGTH - 1).join("").trimEnd()}…`;
+    : `${characters
+        .slice(0, TITLE_LENGTH - 1)
+        .join("")
+        .trimEnd()}…`;
 }
 
 /** Lower-case ASCII letters and digits joined by hyphens; never empty. Not unique by itself. */

@@ -2,10 +2,15 @@
  * Owns: the shape in which a conversation is shown (docs/http.md, Conversation), and reading one.
  * Not here: lists and the changes that need no workflow (conversations.ts), messages (messages.ts).
  */
+import { eq } from "drizzle-orm";
 import type { Mode, QueuedMessage, State, Usage } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
 import type { Profile } from "../machine/profile.ts";
 import type { Database } from "./connect.ts";
+import { cleanText } from "./json.ts";
+import { readLast } from "./messages.ts";
+import { conversationColumns, type ConversationRow, type Reader, toProfile, toState } from "./rows.ts";
+import { conversations } from "./schema.ts";
 
 /** Tokens that a model's window holds; the smallest known one for an unknown model (REQ-BED-022). */
 export type WindowOf = (model: string) => number;
@@ -14,7 +19,7 @@ export type UsageView = Usage & {
   readonly contextWindow: number;
   /** contextUsed / contextWindow. */
   readonly contextRatio: number;
-  /** 80 % or more. */
+  /** 80 % or more (REQ-BED-023). */
   readonly warning: boolean;
 };
 
@@ -36,12 +41,17 @@ export type ConversationView = Profile & {
 };
 
 /** One conversation, sub-agents included; null when there is none. */
-export async function getConversation(db: Database, id: string, windowOf: WindowOf): Promise<ConversationView | null> {
-  throw new Error("todo");
+export async function getConversation(
+  db: Database,
+  id: string,
+  windowOf: WindowOf,
+): Promise<ConversationView | null> {
+  return readView(db.orm, id, windowOf);
 }
 
 export type Snapshot = {
   readonly conversation: ConversationView;
+  /** Ascending. */
   readonly messages: readonly Message[];
   readonly lastEvent: number;
 };
@@ -53,5 +63,42 @@ export async function readSnapshot(
   limit: number,
   windowOf: WindowOf,
 ): Promise<Snapshot | null> {
-  throw new Error("todo");
+  return db.orm.transaction(
+    async (transaction) => {
+      const conversation = await readView(transaction, id, windowOf);
+      if (conversation === null) return null;
+      const messages = await readLast(transaction, id, limit);
+      return { conversation, messages, lastEvent: conversation.lastEvent };
+    },
+    { isolationLevel: "repeatable read", accessMode: "read only" },
+  );
+}
+
+async function readView(reader: Reader, id: string, windowOf: WindowOf): Promise<ConversationView | null> {
+  const [row] = await reader
+    .select(conversationColumns)
+    .from(conversations)
+    .where(eq(conversations.id, cleanText(id)));
+  return row === undefined ? null : toView(row, windowOf);
+}
+
+const WARNING_RATIO = 0.8;
+
+export function toView(row: ConversationRow, windowOf: WindowOf): ConversationView {
+  const contextWindow = windowOf(row.model);
+  const contextRatio = row.usage.contextUsed / contextWindow;
+  return {
+    ...toProfile(row),
+    slug: row.slug,
+    title: row.title,
+    mode: row.mode,
+    state: toState(row),
+    queue: row.queue,
+    usage: { ...row.usage, contextWindow, contextRatio, warning: contextRatio >= WARNING_RATIO },
+    continuedTo: row.continuedTo,
+    archived: row.archived,
+    lastEvent: row.lastEvent,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  };
 }

@@ -1,7 +1,21 @@
 /**
  * Owns: the embedded PostgreSQL of `npm start` and the tests: its data folder, its process, its socket.
- * Not here: what is in the database (db/).
+ * Not here: what is in the database (db/), under which user it runs (postgres-user.ts), where the binaries are
+ * (postgres-binaries.ts).
+ *
+ * The server outlives whoever started it: after a `kill -9` of the launcher the next start adopts it.
  */
+import { createHash } from "node:crypto";
+import { closeSync, openSync } from "node:fs";
+import { chmod, chown, lstat, mkdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openClient } from "../db/connect.ts";
+import { isUnavailable } from "../db/errors.ts";
+import { postgresBinaries } from "./postgres-binaries.ts";
+import { isServer } from "./postgres-process.ts";
+import { type ServerUser, chooseUser, runAs } from "./postgres-user.ts";
 
 export type PostgresOptions = {
   /** Folder for the cluster; the data go to a subfolder named by the major version. */
@@ -20,7 +34,248 @@ export type RunningPostgres = {
   stop(): Promise<void>;
 };
 
-/** Starts the server on a data folder, or adopts the one that runs there already. */
+/** Of the binaries; a cluster of another one cannot be opened by them. */
+const MAJOR = "18";
+const DATABASE = "bedrock";
+/** Longest recovery after a crash that is waited for, and longest stop. */
+const START_LIMIT_MS = 60_000;
+const STOP_LIMIT_MS = 10_000;
+const POLL_MS = 15;
+
+type Cluster = {
+  readonly folder: string;
+  readonly sockets: string;
+  readonly log: string;
+  readonly durable: boolean;
+  readonly bin: string;
+  readonly user: ServerUser;
+};
+
+/**
+ * Starts the server on a data folder, creating both on the first run, or adopts the one that runs there already.
+ * Rejects with a sentence that says what to do instead when this machine cannot run it.
+ */
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
-  throw new Error("todo");
+  const progress = options.onProgress ?? (() => undefined);
+  const dataDir = resolve(options.dataDir);
+  await mkdir(dataDir, { recursive: true });
+  const bin = await postgresBinaries();
+  const cluster: Cluster = {
+    folder: join(dataDir, `pg${MAJOR}`),
+    sockets: socketFolder(dataDir),
+    log: join(dataDir, `pg${MAJOR}.log`),
+    durable: options.durable,
+    bin,
+    user: await chooseUser([dataDir, bin]),
+  };
+  await prepareCluster(cluster, progress);
+
+  let pid = await adopt(cluster);
+  if (pid === null) {
+    progress("Starting PostgreSQL.");
+    pid = await start(cluster);
+  } else {
+    progress("PostgreSQL is running already.");
+  }
+  await createDatabase(cluster);
+  const running = pid;
+  return {
+    url: urlOf(cluster, DATABASE),
+    pid,
+    async stop() {
+      await stop(running);
+      // Stays if a socket is left in it: the next start uses both again.
+      await rmdir(cluster.sockets).catch(() => undefined);
+    },
+  };
+}
+
+function urlOf(cluster: Cluster, database: string): string {
+  return `postgres://app@localhost/${database}?host=${encodeURIComponent(cluster.sockets)}`;
+}
+
+/** A socket's path may have 107 bytes (103 on macOS), so it is not in the data folder. */
+function socketFolder(dataDir: string): string {
+  const name = `bedrock-${createHash("sha256").update(dataDir).digest("hex").slice(0, 12)}`;
+  const folder = join(tmpdir(), name);
+  return Buffer.byteLength(folder) <= 80 ? folder : join("/tmp", name);
+}
+
+async function prepareCluster(cluster: Cluster, progress: (sentence: string) => void): Promise<void> {
+  const { folder } = cluster;
+  const found = await readFile(join(folder, "PG_VERSION"), "utf8").catch(() => null);
+  if (found === null) {
+    if (await exists(folder)) {
+      throw new Error(
+        `${folder} exists but holds no PostgreSQL cluster. Move it away, or set another DATA_DIR.`,
+      );
+    }
+    progress("Creating the PostgreSQL cluster.");
+    await createCluster(cluster);
+  } else if (found.trim() !== MAJOR) {
+    throw new Error(
+      `${folder} belongs to PostgreSQL ${found.trim()}, this is ${MAJOR}. Set another DATA_DIR, or dump it with ` +
+        `PostgreSQL ${found.trim()} and load it into a server that DATABASE_URL names.`,
+    );
+  } else {
+    await cluster.user.own(folder);
+  }
+  await prepareSocketFolder(cluster);
+}
+
+async function createCluster(cluster: Cluster): Promise<void> {
+  // Renamed when complete: an initdb that was killed leaves nothing that looks like a cluster.
+  const draft = `${cluster.folder}.${process.pid.toString()}.new`;
+  await mkdir(draft, { mode: 0o700 });
+  try {
+    await cluster.user.own(draft);
+    const { code, output } = await runAs(cluster.user, join(cluster.bin, "initdb"), [
+      ...["-D", draft, "-U", "app", "-A", "trust", "-E", "UTF8"],
+      ...["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
+      ...(cluster.durable ? [] : ["--no-sync"]),
+    ]);
+    if (code !== 0) throw new Error(`PostgreSQL's initdb failed:\n${output}`);
+    await rename(draft, cluster.folder);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    // Somebody else was faster.
+    if (!(await exists(join(cluster.folder, "PG_VERSION")))) throw error;
+  }
+}
+
+async function prepareSocketFolder({ sockets, user }: Cluster): Promise<void> {
+  await mkdir(sockets, { mode: 0o700 }).catch((error: unknown) => {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  });
+  // Others may write to the folder above: what was put there by them is not trusted.
+  const found = await lstat(sockets);
+  const own = process.getuid?.();
+  if (!found.isDirectory() || (found.uid !== own && found.uid !== user.uid)) {
+    throw new Error(`${sockets} belongs to somebody else. Remove it, or set TMPDIR to a folder of your own.`);
+  }
+  await chmod(sockets, 0o700);
+  if (user.uid !== found.uid) await chown(sockets, user.uid, user.gid);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** The process that the data folder's lock file names, if it is a PostgreSQL that runs. */
+async function lockHolder(cluster: Cluster): Promise<number | null> {
+  const lock = await readFile(join(cluster.folder, "postmaster.pid"), "utf8").catch(() => "");
+  const pid = Number.parseInt(lock, 10);
+  return pid > 0 && isServer(pid) ? pid : null;
+}
+
+async function adopt(cluster: Cluster): Promise<number | null> {
+  const pid = await lockHolder(cluster);
+  if (pid === null) {
+    // PostgreSQL would take any process of that number for itself.
+    await rm(join(cluster.folder, "postmaster.pid"), { force: true });
+    return null;
+  }
+  const answers = await waitUntil(async () => {
+    if (!isServer(pid)) return false;
+    return (await canConnect(cluster)) ? true : null;
+  }, ADOPT_LIMIT_MS);
+  if (answers === true) return pid;
+  // It runs without its socket, or hangs.
+  await stop(pid);
+  return null;
+}
+
+/** A server that was just started by somebody else may still recover. */
+const ADOPT_LIMIT_MS = 15_000;
+
+async function start(cluster: Cluster): Promise<number> {
+  const deadline = performance.now() + START_LIMIT_MS;
+  for (;;) {
+    const log = openSync(cluster.log, "w", 0o600);
+    const child = cluster.user.spawn(join(cluster.bin, "postgres"), serverArguments(cluster), log);
+    closeSync(log);
+    child.unref();
+    let over = false;
+    child.once("exit", () => (over = true));
+    child.once("error", () => (over = true));
+    try {
+      // Ready is a lock file that names this process, for the old one may still be there, and an answer.
+      const ready = await waitUntil(async () => {
+        if (over) return false;
+        return (await lockHolder(cluster)) === child.pid && (await canConnect(cluster)) ? true : null;
+      }, deadline - performance.now());
+      if (ready === true && child.pid !== undefined) return child.pid;
+    } catch (error) {
+      child.kill("SIGQUIT");
+      throw error;
+    }
+    const output = await readFile(cluster.log, "utf8");
+    // Processes of a server that was killed take a moment to notice, and hold its shared memory until then.
+    if (!over || performance.now() > deadline || !/still in use|already exists/.test(output)) {
+      child.kill("SIGQUIT");
+      throw new Error(`PostgreSQL did not start (${cluster.log}):\n${output.slice(-2000)}`);
+    }
+    await sleep(100);
+  }
+}
+
+function serverArguments(cluster: Cluster): string[] {
+  const settings = {
+    listen_addresses: "",
+    unix_socket_permissions: "0700",
+    shared_buffers: "64MB",
+    jit: "off",
+    ...(cluster.durable
+      ? {}
+      : { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" }),
+  };
+  const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  return ["-D", cluster.folder, "-k", cluster.sockets, ...flags];
+}
+
+async function canConnect(cluster: Cluster): Promise<boolean> {
+  const client = openClient(urlOf(cluster, "postgres"), "bedrock launcher");
+  try {
+    const [row] = await client<{ folder: string }[]>`select current_setting('data_directory') as folder`;
+    return row?.folder === cluster.folder;
+  } catch (error) {
+    if (isUnavailable(error)) return false;
+    throw error;
+  } finally {
+    await client.end({ timeout: 1 });
+  }
+}
+
+async function createDatabase(cluster: Cluster): Promise<void> {
+  const client = openClient(urlOf(cluster, "postgres"), "bedrock launcher");
+  try {
+    const found = await client`select from pg_database where datname = ${DATABASE}`;
+    if (found.length === 0) await client`create database ${client(DATABASE)}`;
+  } finally {
+    await client.end({ timeout: 1 });
+  }
+}
+
+async function stop(pid: number): Promise<void> {
+  // SIGINT closes the connections and writes a checkpoint; SIGQUIT is a crash that the next start recovers from.
+  for (const signal of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
+    if (!isServer(pid)) return;
+    process.kill(pid, signal);
+    const gone = await waitUntil(() => Promise.resolve(isServer(pid) ? null : true), STOP_LIMIT_MS);
+    if (gone === true) return;
+  }
+  throw new Error(`PostgreSQL (process ${pid}) does not stop.`);
+}
+
+/** Asks until the answer is not null; null when the time is over. */
+async function waitUntil<T>(ask: () => Promise<T | null>, limitMs: number): Promise<T | null> {
+  const deadline = performance.now() + limitMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== null || performance.now() > deadline) return answer;
+    await sleep(POLL_MS);
+  }
 }

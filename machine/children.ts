@@ -45,7 +45,10 @@ export const waiting = (pending: readonly SubAgentTask[]): readonly SubAgentTask
 
 /** Records outcomes for children that will not report any more. */
 export function fail(children: Children, ids: readonly SubAgentTask[], outcome: SubAgentOutcome): Children {
-  return ids.reduce((rest, child) => withOutcome(rest, child.id, outcome) ?? rest, children);
+  // Taken apart, because callers pass a whole state, of which nothing else may come back.
+  const { pending, finished, all } = children;
+  const before: Children = { pending, finished, all };
+  return ids.reduce((rest, child) => withOutcome(rest, child.id, outcome) ?? rest, before);
 }
 
 export function tellFinished(draft: Draft, before: Children, after: Children): void {

@@ -12,6 +12,8 @@ type UserMessage = Extract<ConversationEvent, { kind: "user_message" }>;
 
 export function onUserMessage(draft: Draft, message: UserMessage): Rejection | null {
   if (draft.context.isSubAgent) return { code: "sub_agent_read_only", message: toPerson.subAgentReadOnly };
+  // Accepted once is accepted: a repeat of a message that waits must not become a second one.
+  if (draft.conversation.queue.some((waiting) => waiting.messageId === message.messageId)) return null;
   const { kind } = draft.state;
   switch (kind) {
     case "idle":
@@ -51,7 +53,6 @@ function enqueue(draft: Draft, message: UserMessage, refusal: Rejection): Reject
   if (delivery === "direct") return refusal;
   const { queue } = draft.conversation;
   const { queued } = draft.context.limits;
-  if (queue.some((waiting) => waiting.messageId === messageId)) return null;
   if (queue.length >= queued) return { code: "queue_full", message: toPerson.queueFull(queued) };
   draft.set({ queue: [...queue, { messageId, delivery, text, images, createdAt: draft.time }] });
   return null;

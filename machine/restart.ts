@@ -10,7 +10,7 @@ import type { Draft } from "./draft.ts";
 import { answerCancelled } from "./cancel.ts";
 import { askAgain } from "./failure.ts";
 import { advance, answerCall, skipAll } from "./round.ts";
-import { failSubAgent, interruptRun } from "./run.ts";
+import { failSubAgent, interruptRun, requestLlm } from "./run.ts";
 import { toModel, toPerson } from "./wording.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -26,7 +26,7 @@ export function onRestarted(draft: Draft, policy: RestartPolicy): void {
     case "awaiting_mode_approval":
       return;
     case "awaiting_llm":
-      return interrupt(draft);
+      return policy === "resume" ? requestLlm(draft, 1) : interrupt(draft);
     case "llm_requesting":
       if (policy === "resume") return resumeRequest(draft, state);
       draft.order({ kind: "abort", operationId: state.requestId });

@@ -25,7 +25,7 @@ const DEFECTS: Record<CallDefect, string> = {
 
 /** Starts the calls of a response. */
 export function startRound(draft: Draft, calls: readonly ToolCall[]): void {
-  draft.setRun({ upgradeDenied: false });
+  draft.setRun({ upgradeDenied: false, cutOffs: 0 });
   advance(draft, { remaining: calls, completed: [] });
 }
 

@@ -81,7 +81,7 @@ const OUTCOME_LIMIT = 16_384;
 const bounded = (text: string): string =>
   text.length <= OUTCOME_LIMIT
     ? text
-    : `${text.slice(0, OUTCOME_LIMIT)}\n… ${text.length - OUTCOME_LIMIT} characters cut …`;
+    : `${text.slice(0, OUTCOME_LIMIT).toWellFormed()}\n… ${text.length - OUTCOME_LIMIT} characters cut …`;
 
 /** One sub-agent's outcome, as its parent's model reads it. */
 export function describeOutcome(position: number, task: string, outcome: SubAgentOutcome): string {

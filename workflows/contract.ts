@@ -7,6 +7,7 @@
  */
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { Batch } from "../machine/batch.ts";
+import type { Context } from "../machine/context.ts";
 import type { Conversation, Decision, Mode, State } from "../machine/conversation.ts";
 import type { Operation } from "../machine/effect.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
@@ -14,8 +15,10 @@ import type { Profile } from "../machine/profile.ts";
 import type { RejectionCode } from "../machine/rejection.ts";
 
 export const CONVERSATION_WORKFLOW = "conversation";
-/** Workflows, commits and LLM requests. */
+/** Where workflows, commits and LLM requests are polled for, unless configured otherwise. */
 export const CONVERSATIONS_QUEUE = "conversations";
+/** For whoever starts the workflow: a worker that died must not keep a conversation waiting (docs/temporal.md). */
+export const WORKFLOW_TASK_TIMEOUT = "2 seconds";
 /** Tools run where the conversation's directory lives. */
 export const toolsQueue = (host: string): string => `tools:${host}`;
 
@@ -32,14 +35,23 @@ export type Opening = {
 
 /** What one run hands to the next when it continues as new. */
 export type Carried = {
+  readonly profile: Profile;
+  readonly context: Context;
   readonly conversation: Conversation;
   readonly step: number;
-  readonly batchId: string;
+  readonly batchId: string | null;
   readonly archived: boolean;
   /** Ordered and committed, not yet performed. */
   readonly operations: readonly Operation[];
-  /** Ids of the messages accepted last; update ids do not outlive a run (temporal#6375). */
-  readonly recentMessageIds: readonly string[];
+  /** The messages accepted last; update ids do not outlive a run (temporal#6375). */
+  readonly recentMessages: readonly RecentMessage[];
+};
+
+export type RecentMessage = {
+  readonly messageId: string;
+  /** null until delivered. */
+  readonly sequence: number | null;
+  readonly delivery: Delivery;
 };
 
 /**
@@ -55,7 +67,7 @@ export type ConversationStart = {
 };
 
 export type Refusal = {
-  readonly code: RejectionCode | "not_found" | "message_id_conflict";
+  readonly code: RejectionCode | "not_found";
   readonly message: string;
   readonly state: State | null;
 };
@@ -68,12 +80,7 @@ export type SendMessageInput = {
 };
 /** `step`: the batch that holds what was answered; wait for the row to reach it before telling anybody. */
 export type Accepted = { readonly step: number };
-export type SendMessageResult = Accepted & {
-  readonly messageId: string;
-  /** null until delivered. */
-  readonly sequence: number | null;
-  readonly delivery: Delivery;
-};
+export type SendMessageResult = Accepted & RecentMessage;
 export type StateResult = Accepted & { readonly state: State };
 export type ModeResult = Accepted & { readonly mode: Mode; readonly state: State };
 
@@ -90,7 +97,7 @@ export const triggerContinuationUpdate = defineUpdate<StateResult>("triggerConti
 /** Archiving stops the work first. */
 export const archiveUpdate = defineUpdate<Accepted, [{ archived: boolean }]>("archive");
 /** Completes when the work was stopped and the rows, children included, are gone. */
-export const removeUpdate = defineUpdate<void>("remove");
+export const removeUpdate = defineUpdate<null>("remove");
 
 export const sendMessageSignal = defineSignal<[Partial<SendMessageInput> & { text: string }]>("sendMessage");
 export const withdrawMessageSignal = defineSignal<[{ messageId: string }]>("withdrawMessage");

@@ -18,7 +18,6 @@ DECLARE
   new_title text;
   new_archived boolean;
   changed boolean := false;
-  first_event bigint;
   attempt integer := 0;
 BEGIN
   LOOP
@@ -84,26 +83,23 @@ BEGIN
   END LOOP;
 
   IF last_step > r.step THEN
-    INSERT INTO messages (
-      conversation_id, id, sequence_id, message_type, actor_kind, content, display_data, usage_data, cycle_id,
-      created_at)
-    SELECT r.id, m.id, m.sequence, m.type, m.actor, m.content, m.display, m.usage, m."cycleId", m."createdAt"
-    FROM jsonb_array_elements(p -> 'batches') WITH ORDINALITY AS b (value, place),
-      jsonb_to_recordset(b.value -> 'messages') AS m (
+    FOR batch IN SELECT value FROM jsonb_array_elements(p -> 'batches') LOOP
+      CONTINUE WHEN (batch ->> 'step')::bigint <= r.step;
+      INSERT INTO messages (
+        conversation_id, id, sequence_id, message_type, actor_kind, content, display_data, usage_data, cycle_id,
+        created_at)
+      SELECT r.id, m.id, m.sequence, m.type, m.actor, m.content, m.display, m.usage, m."cycleId", m."createdAt"
+      FROM jsonb_to_recordset(batch -> 'messages') AS m (
         id text, sequence integer, type text, actor text, content jsonb, display jsonb, usage jsonb,
-        "cycleId" text, "createdAt" timestamptz)
-    WHERE (b.value ->> 'step')::bigint > r.step;
+        "cycleId" text, "createdAt" timestamptz);
 
-    first_event := r.last_event;
-    INSERT INTO events (conversation_id, number, name, data, message_id, created_at)
-    SELECT
-      r.id, first_event + row_number() OVER (ORDER BY b.place, e.place),
-      e.value ->> 'name', e.value -> 'data', e.value ->> 'messageId', (b.value ->> 'at')::timestamptz
-    FROM jsonb_array_elements(p -> 'batches') WITH ORDINALITY AS b (value, place),
-      jsonb_array_elements(b.value -> 'events') WITH ORDINALITY AS e (value, place)
-    WHERE (b.value ->> 'step')::bigint > r.step;
-    GET DIAGNOSTICS number = ROW_COUNT;
-    r.last_event := first_event + number;
+      INSERT INTO events (conversation_id, number, name, data, message_id, created_at)
+      SELECT
+        r.id, r.last_event + e.place, e.value ->> 'name', e.value -> 'data', e.value ->> 'messageId',
+        (batch ->> 'at')::timestamptz
+      FROM jsonb_array_elements(batch -> 'events') WITH ORDINALITY AS e (value, place);
+      r.last_event := r.last_event + jsonb_array_length(batch -> 'events');
+    END LOOP;
 
     r.archived := coalesce(new_archived, r.archived);
     IF NOT r.titled AND new_title IS NOT NULL THEN

@@ -29,7 +29,7 @@ function findImages(request: MessagesRequest): Found[] {
     for (const [b, block] of message.content.entries()) {
       const path = `messages.${m}.content.${b}`;
       if (block.type === "image") found.push({ image: block, path: `${path}.image` });
-      if (block.type !== "tool_result" || !Array.isArray(block.content)) continue;
+      if (block.type !== "tool_result" || typeof block.content !== "object") continue;
       for (const [r, inner] of block.content.entries()) {
         if (inner.type === "image")
           found.push({ image: inner, path: `${path}.tool_result.content.${r}.image` });
@@ -60,7 +60,8 @@ function complainAboutImage(image: ImageParam, path: string, longest: number): s
 }
 
 /** Strict: padded, the standard alphabet, no line breaks. */
-export const isBase64 = (data: string): boolean => data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
+export const isBase64 = (data: string): boolean =>
+  data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
 
 /** Media type and size in pixels; null if the bytes are none of the four formats, or cut off. */
 export function readImageHeader(bytes: Buffer): ImageHeader | null {

@@ -165,6 +165,10 @@ export type ErrorBody = {
   readonly request_id: string;
 };
 
+export function errorBody(type: ErrorType, message: string, requestId: string): ErrorBody {
+  return { type: "error", error: { type, message }, request_id: requestId };
+}
+
 /** The HTTP status with which the API answers an error of each type. */
 export const STATUS_OF: { readonly [K in ErrorType]: number } = {
   invalid_request_error: 400,

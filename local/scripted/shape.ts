@@ -40,11 +40,18 @@ export function numberWithin(least: number, most: number): Shape {
   };
 }
 
-/** A string that matches, of at most `longest` characters. */
-export function matching(pattern: RegExp, longest = Number.POSITIVE_INFINITY): Shape {
+export function matching(pattern: RegExp): Shape {
   return (value, path) => {
     if (typeof value !== "string") return `${path}: Input should be a valid string`;
-    if (!pattern.test(value)) return `${path}: String should match pattern '${pattern.source}'`;
+    return pattern.test(value) ? null : `${path}: String should match pattern '${pattern.source}'`;
+  };
+}
+
+/** A string of 1 to `longest` characters. */
+export function name(longest: number): Shape {
+  return (value, path) => {
+    if (typeof value !== "string") return `${path}: Input should be a valid string`;
+    if (value === "") return `${path}: String should have at least 1 character`;
     return value.length <= longest ? null : `${path}: String should have at most ${longest} characters`;
   };
 }
@@ -103,10 +110,11 @@ export function tagged(variants: { readonly [tag: string]: Shape }): Shape {
     if (!isObject(value)) return `${path}: Input should be a valid dictionary`;
     const tag = value["type"];
     if (tag === undefined) return `${at(path, "type")}: Field required`;
-    const shape = typeof tag === "string" ? ownField(variants, tag) : undefined;
+    if (typeof tag !== "string") return `${at(path, "type")}: Input should be a valid string`;
+    const shape = ownField(variants, tag);
     return shape === undefined
-      ? `${path}: Input tag '${JSON.stringify(tag).replaceAll('"', "")}' found using 'type' does not match any of the expected tags: ${tags}`
-      : shape(value, at(path, String(tag)));
+      ? `${path}: Input tag '${tag}' found using 'type' does not match any of the expected tags: ${tags}`
+      : shape(value, at(path, tag));
   };
 }
 

@@ -1,0 +1,85 @@
+/**
+ * Owns: what workflows may ask of activities, as types only: no implementation reaches the workflow bundle.
+ * Every activity that performs an effect first commits the batches it is given (docs/architecture.md, rule 1).
+ */
+import type { Batch, Committed } from "../machine/batch.ts";
+import type { Context } from "../machine/context.ts";
+import type { Conversation, Mode, ToolCall } from "../machine/conversation.ts";
+import type { ConversationEvent } from "../machine/event.ts";
+import type { Profile, Sandbox } from "../machine/profile.ts";
+import type { Opening, RecentMessage } from "../workflows/contract.ts";
+
+export type CommitInput = {
+  readonly conversationId: string;
+  /** All batches that are not confirmed yet, ascending; the last one ordered the effect. */
+  readonly batches: readonly Batch[];
+  /** Set until the first batch is confirmed. */
+  readonly opening: Opening | null;
+};
+
+/**
+ * What came of an activity with an effect. `superseded`: the row does not wait for this operation (any more),
+ * and the effect was not performed. `not_started`: the commit never succeeded, and neither was it.
+ */
+export type Performed<E extends ConversationEvent> =
+  | { readonly kind: "done"; readonly committed: Committed; readonly event: E }
+  | { readonly kind: "superseded"; readonly committed: Committed }
+  | { readonly kind: "not_started" };
+
+type EventOf<K extends ConversationEvent["kind"]> = Extract<ConversationEvent, { kind: K }>;
+export type RequestEvent = EventOf<"llm_response"> | EventOf<"llm_failed"> | EventOf<"llm_lost">;
+export type ToolEvent = EventOf<"tool_completed">;
+
+export type RequestInput = CommitInput & { readonly profile: Profile; readonly requestId: string };
+export type ContinuationInput = RequestInput & { readonly rejectedToolCalls: readonly ToolCall[] };
+export type ToolInput = CommitInput & {
+  readonly profile: Profile;
+  readonly operationId: string;
+  readonly call: ToolCall;
+  readonly mode: Mode;
+};
+
+export type LoadInput = {
+  readonly conversationId: string;
+  readonly opening: Opening | null;
+  /** Message ids of which the answer says whether the row knows them. */
+  readonly askedMessageIds: readonly string[];
+};
+export type Loaded = {
+  readonly profile: Profile;
+  readonly context: Context;
+  /** null: there is no row yet, and `profile` is the opening's. */
+  readonly stored: {
+    readonly conversation: Conversation;
+    readonly step: number;
+    readonly batchId: string;
+    readonly archived: boolean;
+    readonly knownMessageIds: readonly string[];
+    readonly recentMessages: readonly RecentMessage[];
+  } | null;
+};
+
+export interface ConversationActivities {
+  /** null: neither a row nor an opening. */
+  load(input: LoadInput): Promise<Loaded | null>;
+  commit(input: CommitInput): Promise<Committed>;
+  requestLlm(input: RequestInput): Promise<Performed<RequestEvent>>;
+  requestContinuation(input: ContinuationInput): Promise<Performed<RequestEvent>>;
+  /** A message id that an operator's signal brings may be old: is it in the conversation already? */
+  messageExists(input: { readonly conversationId: string; readonly messageId: string }): Promise<boolean>;
+  /** Deletes the rows, children included. */
+  remove(input: { readonly conversationId: string }): Promise<void>;
+}
+
+export interface ToolActivities {
+  executeTool(input: ToolInput): Promise<Performed<ToolEvent>>;
+}
+
+/** Called by the API as standalone activities on a tool host's queue. */
+export interface HostActivities {
+  describeHost(): Promise<{ readonly host: string; readonly sandbox: Sandbox }>;
+  checkDirectory(input: {
+    readonly cwd: string;
+  }): Promise<{ readonly ok: true; readonly cwd: string } | { readonly ok: false; readonly reason: string }>;
+  listDirectories(input: { readonly path: string }): Promise<{ readonly directories: readonly string[] }>;
+}

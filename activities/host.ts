@@ -1,0 +1,40 @@
+/**
+ * Owns: what the API has to know of the host where tools run: called as standalone activities, because the API
+ * may run elsewhere (architecture, "Temporal").
+ */
+import { readdir, stat } from "node:fs/promises";
+import { dirname, isAbsolute, join } from "node:path";
+import type { HostActivities } from "./contract.ts";
+
+const LISTED = 200;
+
+export function hostActivities(host: string): HostActivities {
+  return {
+    describeHost: () =>
+      Promise.resolve({
+        host,
+        sandbox: { available: false, abi: null, reason: "The kernel sandbox is not part of this version." },
+      }),
+    async checkDirectory({ cwd }) {
+      if (!isAbsolute(cwd)) return { ok: false, reason: `${cwd} is not an absolute path.` };
+      try {
+        if (!(await stat(cwd)).isDirectory()) return { ok: false, reason: `${cwd} is not a directory.` };
+        return { ok: true, cwd };
+      } catch {
+        return { ok: false, reason: `${cwd} does not exist on ${host}, or cannot be read.` };
+      }
+    },
+    /** Directories that begin with the path, for completion. */
+    async listDirectories({ path }) {
+      if (!isAbsolute(path)) return { directories: [] };
+      const parent = path.endsWith("/") ? path : dirname(path);
+      const entries = await readdir(parent, { withFileTypes: true }).catch(() => []);
+      const directories = entries
+        .filter((entry) => entry.isDirectory())
+        .map((entry) => join(parent, entry.name))
+        .filter((directory) => directory.startsWith(path))
+        .sort();
+      return { directories: directories.slice(0, LISTED) };
+    },
+  };
+}

@@ -1,0 +1,35 @@
+/** Owns: what the routes are made of; main.ts puts the real ones together. */
+import type { Database } from "../db/connect.ts";
+import type { Model } from "../llm/models.ts";
+import type { Hub } from "./events/hub.ts";
+import type { Metrics } from "./metrics.ts";
+import type { ReportError } from "./problem.ts";
+import type { Workflows } from "./workflow.ts";
+
+export type Models = {
+  readonly list: readonly Model[];
+  /** The id of the model of a conversation that names none. */
+  readonly defaultId: string;
+  readonly windowOf: (model: string) => number;
+};
+
+export type Deps = {
+  readonly db: Database;
+  readonly hub: Hub;
+  readonly workflows: Workflows;
+  readonly models: Models;
+  /** The answers come from the built-in scripted model. */
+  readonly scripted: boolean;
+  /** The host on which new conversations live. */
+  readonly toolHost: string;
+  /** The address that the server listens on. */
+  readonly host: string;
+  /** null: none is asked for. */
+  readonly apiToken: string | null;
+  /** Aborted when the process ends: open streams end with it. */
+  readonly closing: AbortSignal;
+  readonly report: ReportError;
+  readonly metrics: Metrics;
+  /** Milliseconds between the comments of a stream; 15,000 unless a test is in a hurry. */
+  readonly heartbeatMs?: number;
+};

@@ -1,0 +1,236 @@
+/**
+ * Owns: one client's stream of one conversation (docs/http.md, Events): subscribe, then replay or snapshot, then
+ * `synced`, then tail. Durable events are always read from the table by number, so none is missed and none is
+ * doubled, whatever becomes of notifications.
+ */
+import { readEvents, lastEventOf } from "../../db/events.ts";
+import { isUnavailable } from "../../db/errors.ts";
+import type { LiveEvent, Unsubscribe } from "../../db/notifications.ts";
+import { getConversation, readSnapshot, type Snapshot } from "../../db/views.ts";
+import type { State } from "../../machine/conversation.ts";
+import type { Deps } from "../deps.ts";
+import { notFound } from "../problem.ts";
+import type { Signal } from "./hub.ts";
+import { Outbox } from "./outbox.ts";
+
+/** Messages of a snapshot. */
+const SNAPSHOT_MESSAGES = 100;
+/** Events that are read at once; the client takes a page before the next is read. */
+const PAGE = 50;
+/** Bytes that may lie in the outbox before the next task has to wait for the client. */
+const HIGH_WATER = 256 * 1024;
+/** Bytes of live text that may wait before that; a client that is slower is cut off and resumes by number. */
+const LIVE_LIMIT = 1024 * 1024;
+/** Milliseconds until a database that could not be asked is asked again. */
+const RETRY_MS = 500;
+
+type Wanted = Pick<Deps, "db" | "hub" | "models" | "report"> & { readonly heartbeatMs?: number };
+
+/**
+ * Opens a stream.
+ *
+ * @param cursor as given by the client; null: none.
+ * @throws Problem `not_found`; rejects when the database cannot be asked.
+ */
+export async function openConversationStream(deps: Wanted, id: string, cursor: string | null): Promise<Outbox> {
+  const stream = new ConversationStream(deps, id);
+  try {
+    await stream.open(cursor);
+  } catch (error) {
+    stream.outbox.cut();
+    throw error;
+  }
+  return stream.outbox;
+}
+
+type Task = Signal | { readonly kind: "check" };
+
+class ConversationStream {
+  readonly outbox: Outbox;
+  readonly #deps: Wanted;
+  readonly #id: string;
+  readonly #unwatch: Unsubscribe;
+  #tasks: Task[] = [];
+  #liveBytes = 0;
+  #wake = (): void => undefined;
+  #tailing = false;
+  /** The number of the last event that was sent, or is in the snapshot. */
+  #cursor = 0;
+  /** As the client knows it. */
+  #state: State = { kind: "idle" };
+
+  constructor(deps: Wanted, id: string) {
+    this.#deps = deps;
+    this.#id = id;
+    this.outbox = new Outbox(() => this.#add({ kind: "check" }), deps.heartbeatMs);
+    // Before anything is read: what is committed from here on is told.
+    this.#unwatch = deps.hub.watch(id, (signal) => this.#add(signal));
+    void this.outbox.closed.then(() => {
+      this.#unwatch();
+      this.#wake();
+    });
+  }
+
+  async open(cursor: string | null): Promise<void> {
+    const { db, models } = this.#deps;
+    if (cursor !== null) {
+      const conversation = await getConversation(db, this.#id, models.windowOf);
+      if (conversation === null) throw notFound();
+      const number = numberOf(cursor);
+      if (number !== null && number <= conversation.lastEvent) {
+        this.#cursor = number;
+        // A change that is newer than this reading is among the events that follow.
+        this.#state = conversation.state;
+        void this.#run(null);
+        return;
+      }
+    }
+    const snapshot = await this.#snapshot();
+    if (snapshot === null) throw notFound();
+    if (cursor !== null) this.outbox.send({ name: "resync", data: {} });
+    void this.#run(snapshot);
+  }
+
+  async #run(snapshot: Snapshot | null): Promise<void> {
+    try {
+      if (snapshot !== null) this.#sendSnapshot(snapshot);
+      else await this.#persist(() => this.#replay());
+      this.#sendSynced();
+      this.#tailing = true;
+      for (let task = await this.#next(); task !== null; task = await this.#next()) {
+        await this.#perform(task);
+        if (this.outbox.waiting > HIGH_WATER) await this.outbox.drained();
+      }
+    } catch (error) {
+      this.#deps.report(`stream of ${this.#id}`, error);
+    } finally {
+      this.outbox.end();
+    }
+  }
+
+  async #perform(task: Task): Promise<void> {
+    switch (task.kind) {
+      case "committed":
+        if (task.lastEvent <= this.#cursor) return;
+        await this.#persist(() => this.#replay());
+        // Nothing where there should be something: the conversation is gone, or was restored to an earlier state.
+        if (task.lastEvent > this.#cursor) await this.#persist(() => this.#check());
+        return;
+      case "deleted":
+        this.#sendDeleted();
+        return;
+      case "live":
+        this.#liveBytes -= Buffer.byteLength(task.event.data.text);
+        if (isCurrent(this.#state, task.event)) this.outbox.send(task.event);
+        return;
+      case "reconnected":
+      case "check":
+        await this.#persist(() => this.#check());
+        return;
+    }
+  }
+
+  /** Sends what is above the cursor, in pages that the client has to take. */
+  async #replay(): Promise<void> {
+    for (;;) {
+      const page = await readEvents(this.#deps.db, this.#id, this.#cursor, PAGE);
+      for (const { name, data, number } of page) {
+        this.outbox.send({ name, data, number });
+        this.#cursor = number;
+        if (name === "state.changed") this.#state = data.state;
+      }
+      if (page.length < PAGE || !this.outbox.isOpen) return;
+      await this.outbox.drained();
+    }
+  }
+
+  /** Compares with the table, whatever was told: deleted, restored to an earlier moment, or ahead. */
+  async #check(): Promise<void> {
+    const last = await lastEventOf(this.#deps.db, this.#id);
+    if (last === null) return this.#sendDeleted();
+    if (last >= this.#cursor) return this.#replay();
+    const snapshot = await this.#snapshot();
+    if (snapshot === null) return this.#sendDeleted();
+    this.outbox.send({ name: "resync", data: {} });
+    this.#sendSnapshot(snapshot);
+    this.#sendSynced();
+  }
+
+  /** Repeats what the database could not answer, while the client is there. */
+  async #persist(read: () => Promise<void>): Promise<void> {
+    while (this.outbox.isOpen) {
+      try {
+        return await read();
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+        await Promise.race([this.outbox.closed, new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref())]);
+      }
+    }
+  }
+
+  #snapshot(): Promise<Snapshot | null> {
+    const { db, models } = this.#deps;
+    return readSnapshot(db, this.#id, SNAPSHOT_MESSAGES, models.windowOf);
+  }
+
+  #sendSnapshot(snapshot: Snapshot): void {
+    this.outbox.send({ name: "snapshot", data: snapshot });
+    this.#cursor = snapshot.lastEvent;
+    this.#state = snapshot.conversation.state;
+  }
+
+  #sendSynced(): void {
+    this.outbox.send({ name: "synced", data: { lastEvent: this.#cursor } });
+  }
+
+  #sendDeleted(): void {
+    this.outbox.send({ name: "conversation.deleted", data: {} });
+    this.outbox.end();
+  }
+
+  #add(task: Task): void {
+    if (task.kind === "live") {
+      // Before `synced` the client does not know yet what the text belongs to.
+      if (!this.#tailing) return;
+      this.#liveBytes += Buffer.byteLength(task.event.data.text);
+      if (this.#liveBytes > LIVE_LIMIT) return this.outbox.cut();
+    }
+    // Only the newest of several commits matters; its place after the live text before it does.
+    if (task.kind !== "live" && task.kind !== "deleted" && this.#tasks.at(-1)?.kind === task.kind) this.#tasks.pop();
+    this.#tasks.push(task);
+    this.#wake();
+  }
+
+  /** Waits for the next task; null when the stream is closed. */
+  async #next(): Promise<Task | null> {
+    while (this.#tasks.length === 0 && this.outbox.isOpen) {
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    return this.outbox.isOpen ? (this.#tasks.shift() ?? null) : null;
+  }
+}
+
+function numberOf(cursor: string): number | null {
+  const number = /^\d{1,16}$/.test(cursor) ? Number(cursor) : Number.NaN;
+  return Number.isSafeInteger(number) ? number : null;
+}
+
+/**
+ * Live text travels beside the commits and may come late: that of a request or call that is over for the client
+ * already would stand there as if it were new.
+ */
+function isCurrent(state: State, event: LiveEvent): boolean {
+  switch (event.name) {
+    case "text.delta":
+    case "thinking.delta":
+      return (
+        (state.kind === "llm_requesting" || state.kind === "awaiting_continuation") &&
+        state.requestId === event.data.requestId
+      );
+    case "tool.output":
+      return (
+        (state.kind === "tool_executing" || (state.kind === "cancelling" && state.stopping === "tool")) &&
+        state.current.id === event.data.toolCallId
+      );
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * Owns: the fan-out of one LISTEN connection to everything in this process that waits for a conversation.
+ * Not here: what happened, which is read from the tables.
+ */
+import type { CommitNotice, LiveEvent, Notifications, Unsubscribe } from "../../db/notifications.ts";
+
+export type Signal =
+  /** Events up to this number are readable. */
+  | { readonly kind: "committed"; readonly lastEvent: number }
+  | { readonly kind: "deleted" }
+  | { readonly kind: "live"; readonly event: LiveEvent }
+  /** Notifications may have been lost: look again. */
+  | { readonly kind: "reconnected" };
+
+export type Notice = CommitNotice | { readonly kind: "reconnected" };
+
+export type Hub = {
+  /** Signals of one conversation. Receivers must not throw. */
+  watch(conversationId: string, receive: (signal: Signal) => void): Unsubscribe;
+  /** Commits and deletions of all conversations. */
+  watchAll(receive: (notice: Notice) => void): Unsubscribe;
+};
+
+export function createHub(notifications: Notifications): Hub {
+  const watchers = new Map<string, Set<(signal: Signal) => void>>();
+  const allWatchers = new Set<(notice: Notice) => void>();
+
+  const tell = (conversationId: string, signal: Signal) => {
+    for (const receive of watchers.get(conversationId) ?? []) receive(signal);
+  };
+  const reconnected = () => {
+    for (const receivers of watchers.values()) for (const receive of receivers) receive({ kind: "reconnected" });
+    for (const receive of allWatchers) receive({ kind: "reconnected" });
+  };
+
+  notifications.onCommit((notice) => {
+    const signal: Signal =
+      notice.kind === "deleted" ? { kind: "deleted" } : { kind: "committed", lastEvent: notice.lastEvent };
+    tell(notice.conversationId, signal);
+    for (const receive of allWatchers) receive(notice);
+  });
+  notifications.onLive((conversationId, event) => tell(conversationId, { kind: "live", event }));
+  notifications.onReconnect(reconnected);
+  // Who watched before the first connection was made has missed what came until then.
+  void notifications.ready.then(reconnected, () => undefined);
+
+  return {
+    watch(conversationId, receive) {
+      const receivers = watchers.get(conversationId) ?? new Set();
+      watchers.set(conversationId, receivers.add(receive));
+      return () => {
+        receivers.delete(receive);
+        if (receivers.size === 0 && watchers.get(conversationId) === receivers) watchers.delete(conversationId);
+      };
+    },
+    watchAll(receive) {
+      allWatchers.add(receive);
+      return () => {
+        allWatchers.delete(receive);
+      };
+    },
+  };
+}

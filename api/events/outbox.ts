@@ -1,0 +1,127 @@
+/**
+ * Owns: what waits to be sent to one client of an event stream: in order, counted in bytes, and cut off when the
+ * client takes nothing for too long. Other clients do not notice.
+ * Not here: what is sent, and how much of it (conversation-stream.ts, list-stream.ts).
+ */
+
+/** Milliseconds between comments, which keep proxies from closing an idle stream. */
+export const HEARTBEAT_MS = 15_000;
+
+/** Heartbeats in a row in which a client took nothing of what waits. */
+const STALLED_HEARTBEATS = 2;
+
+export type ServerSentEvent = {
+  readonly name: string;
+  readonly data: unknown;
+  /** Of durable events only. */
+  readonly number?: number;
+};
+
+export class Outbox {
+  /** The body of the response. */
+  readonly readable: ReadableStream<Uint8Array>;
+  readonly closed: Promise<void>;
+  #chunks: Uint8Array[] = [];
+  #bytes = 0;
+  #taken = false;
+  #stalledFor = 0;
+  #open = true;
+  /** The reader waits for a chunk. */
+  #wanted: (() => void) | null = null;
+  #drained: (() => void)[] = [];
+  #resolveClosed = (): void => undefined;
+  readonly #heartbeat: NodeJS.Timeout;
+
+  /** @param onBeat called with every heartbeat. */
+  constructor(onBeat: () => void = () => undefined, heartbeatMs = HEARTBEAT_MS) {
+    this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
+    this.readable = new ReadableStream<Uint8Array>(
+      { pull: (controller) => this.#pull(controller), cancel: () => this.cut() },
+      { highWaterMark: 0 },
+    );
+    this.#heartbeat = setInterval(() => {
+      this.#beat();
+      onBeat();
+    }, heartbeatMs);
+    this.#heartbeat.unref();
+  }
+
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  /** Bytes that the client has not taken yet. */
+  get waiting(): number {
+    return this.#bytes;
+  }
+
+  send({ name, data, number }: ServerSentEvent): void {
+    const id = number === undefined ? "" : `id: ${number}\n`;
+    this.#push(`${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  /** Resolves when the client has taken all, or is gone. */
+  async drained(): Promise<void> {
+    if (this.#bytes === 0 || !this.#open) return;
+    await new Promise<void>((resolve) => this.#drained.push(resolve));
+  }
+
+  /** Ends the stream after what waits was sent. */
+  end(): void {
+    this.#shut();
+  }
+
+  /** Ends the stream at once. */
+  cut(): void {
+    this.#chunks = [];
+    this.#bytes = 0;
+    this.#shut();
+  }
+
+  #push(text: string): void {
+    if (!this.#open) return;
+    const chunk = Buffer.from(text);
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.byteLength;
+    this.#wake();
+  }
+
+  async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    if (this.#chunks.length === 0 && this.#open) await new Promise<void>((resolve) => (this.#wanted = resolve));
+    const chunk = this.#chunks.shift();
+    if (chunk === undefined) return controller.close();
+    this.#bytes -= chunk.byteLength;
+    this.#taken = true;
+    controller.enqueue(chunk);
+    if (this.#bytes === 0) this.#tellDrained();
+  }
+
+  #beat(): void {
+    if (this.#bytes === 0) {
+      this.#stalledFor = 0;
+      this.#push(": heartbeat\n\n");
+    } else {
+      this.#stalledFor = this.#taken ? 0 : this.#stalledFor + 1;
+      if (this.#stalledFor >= STALLED_HEARTBEATS) this.cut();
+    }
+    this.#taken = false;
+  }
+
+  #shut(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    clearInterval(this.#heartbeat);
+    this.#wake();
+    this.#tellDrained();
+    this.#resolveClosed();
+  }
+
+  #wake(): void {
+    this.#wanted?.();
+    this.#wanted = null;
+  }
+
+  #tellDrained(): void {
+    for (const resolve of this.#drained.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Owns: who may ask at all. An agent's API on a loopback port is a shell for every web page that can reach it, so
+ * Host and Origin are checked on every request, streams included, and bodies must be of a type that a page cannot
+ * send across origins without asking first.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { isLoopback } from "../config.ts";
+import { Problem, unsupportedMediaType } from "./problem.ts";
+
+/** Bytes of a request's body. */
+export const BODY_LIMIT = 32 * 1024 * 1024;
+
+export type GuardOptions = {
+  /** The address that the server listens on. */
+  readonly host: string;
+  /** null: none is asked for. */
+  readonly apiToken: string | null;
+};
+
+/** Paths that a probe may read without a token. */
+const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
+
+/** Refuses with 401, 403, 413 or 415 before any route sees the request. */
+export function guard(options: GuardOptions): MiddlewareHandler[] {
+  return [checkHost(options.host), checkOrigin, checkToken(options.apiToken), checkMediaType, limitBody];
+}
+
+/**
+ * Against DNS rebinding: a page at evil.example whose name now means 127.0.0.1 still says evil.example here. A
+ * server on all addresses has no name of its own to compare with; there the token, which it must have, keeps such
+ * a page out.
+ */
+function checkHost(listening: string): MiddlewareHandler {
+  const anyHost = listening === "0.0.0.0" || listening === "::" || listening === "[::]";
+  const own = withoutBrackets(listening.toLowerCase());
+  const isOurs = (host: string | undefined): boolean => {
+    if (host === undefined) return true;
+    const name = hostnameOf(host);
+    return name !== null && (isLoopback(name) || withoutBrackets(name) === own);
+  };
+  return async (c, next) => {
+    // The request line may name another host than the header.
+    if (!anyHost && !(isOurs(c.req.header("host")) && isOurs(new URL(c.req.url).host))) {
+      throw new Problem("forbidden_origin", "This Host is not served here. Use the address that the server printed.");
+    }
+    await next();
+  };
+}
+
+/** Same origin or none. `Sec-Fetch-Site` covers what a page requests without an Origin, a no-cors stream say. */
+const checkOrigin: MiddlewareHandler = async (c, next) => {
+  const origin = c.req.header("origin");
+  const host = c.req.header("host") ?? new URL(c.req.url).host;
+  const site = c.req.header("sec-fetch-site");
+  const foreign = site === "cross-site" || site === "same-site";
+  const navigation = c.req.header("sec-fetch-mode") === "navigate" && c.req.method === "GET";
+  if ((origin !== undefined && !isSameHost(origin, host)) || (foreign && !navigation)) {
+    throw new Problem("forbidden_origin", "Requests from pages of another origin are refused.");
+  }
+  await next();
+};
+
+function checkToken(token: string | null): MiddlewareHandler {
+  const expected = token === null ? null : digest(token);
+  return async (c, next) => {
+    if (expected !== null && !PROBES.has(c.req.path)) {
+      const given = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
+      if (given === undefined || !timingSafeEqual(digest(given), expected)) {
+        throw new Problem("unauthorized", "Send the API token in the header Authorization: Bearer.");
+      }
+    }
+    await next();
+  };
+}
+
+/** A body without a type is refused by the routes that read one. */
+const checkMediaType: MiddlewareHandler = async (c, next) => {
+  const type = c.req.header("content-type");
+  const reads = c.req.method === "GET" || c.req.method === "HEAD";
+  if (!reads && type !== undefined && !/^application\/json\s*(;|$)/i.test(type)) throw unsupportedMediaType();
+  await next();
+};
+
+const limitBody = bodyLimit({
+  maxSize: BODY_LIMIT,
+  onError: () => {
+    throw new Problem("payload_too_large", `A body has at most ${BODY_LIMIT} bytes.`);
+  },
+});
+
+/** Digests have one length whatever was given, so the comparison takes the same time. */
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+function isSameHost(origin: string, host: string): boolean {
+  const url = parse(origin);
+  // The scheme may differ behind a proxy that ends TLS; the host and port may not.
+  return url !== null && url.host !== "" && url.host === parse(`${url.protocol}//${host}`)?.host;
+}
+
+const hostnameOf = (host: string): string | null => parse(`http://${host}`)?.hostname ?? null;
+
+const parse = (url: string): URL | null => (URL.canParse(url) ? new URL(url) : null);
+
+const withoutBrackets = (name: string): string => name.replace(/^\[|\]$/g, "");

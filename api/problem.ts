@@ -1,0 +1,104 @@
+/**
+ * Owns: errors as clients see them (docs/http.md, Errors): RFC 9457 problem documents with a stable code.
+ * Not here: which refusal of the machine becomes what (refusal.ts).
+ */
+import { randomUUID } from "node:crypto";
+import { HTTPException } from "hono/http-exception";
+import { isUnavailable } from "../db/errors.ts";
+
+/** Every code with its status and its title; a title says what kind of problem it is, `detail` says what to do. */
+export const PROBLEMS = {
+  malformed_json: { status: 400, title: "Malformed JSON" },
+  unauthorized: { status: 401, title: "Unauthorized" },
+  forbidden_origin: { status: 403, title: "Forbidden origin" },
+  not_found: { status: 404, title: "Not found" },
+  agent_busy: { status: 409, title: "The agent is busy" },
+  cancellation_in_progress: { status: 409, title: "Cancellation in progress" },
+  context_exhausted: { status: 409, title: "The context is exhausted" },
+  no_pending_approval: { status: 409, title: "No pending approval" },
+  approval_mismatch: { status: 409, title: "Another approval is pending" },
+  approval_required: { status: 409, title: "Approval required" },
+  sandbox_unavailable: { status: 409, title: "The sandbox is unavailable" },
+  already_delivered: { status: 409, title: "Already delivered" },
+  message_id_conflict: { status: 409, title: "The message id is taken" },
+  already_exists: { status: 409, title: "Already exists" },
+  sub_agent_read_only: { status: 409, title: "A sub-agent is read-only" },
+  no_summary: { status: 409, title: "No summary" },
+  nothing_to_summarise: { status: 409, title: "Nothing to summarise" },
+  payload_too_large: { status: 413, title: "Payload too large" },
+  unsupported_media_type: { status: 415, title: "Unsupported media type" },
+  invalid_request: { status: 422, title: "Invalid request" },
+  invalid_cwd: { status: 422, title: "Invalid working directory" },
+  invalid_image: { status: 422, title: "Invalid image" },
+  queue_full: { status: 429, title: "The queue is full" },
+  internal: { status: 500, title: "Internal error" },
+  unavailable: { status: 503, title: "Temporarily unavailable" },
+} as const;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** Seconds after which an unavailable service is worth another try. */
+const RETRY_AFTER_SECONDS = 1;
+
+/** Thrown anywhere below a route; answered as a problem document. */
+export class Problem extends Error {
+  override readonly name = "Problem";
+  readonly code: ProblemCode;
+  readonly members: { readonly [name: string]: unknown };
+
+  /**
+   * @param detail a sentence for the person: what is wrong and what to do next.
+   * @param members further members of the document.
+   */
+  constructor(code: ProblemCode, detail: string, members: { readonly [name: string]: unknown } = {}) {
+    super(detail);
+    this.code = code;
+    this.members = members;
+  }
+
+  toResponse(): Response {
+    const { status, title } = PROBLEMS[this.code];
+    const body = {
+      type: `urn:bedrock:problem:${this.code}`,
+      title,
+      status,
+      code: this.code,
+      detail: this.message,
+      ...this.members,
+    };
+    const headers = new Headers({ "content-type": "application/problem+json", "cache-control": "no-store" });
+    if (status === 401) headers.set("www-authenticate", "Bearer");
+    if (status === 503) headers.set("retry-after", String(RETRY_AFTER_SECONDS));
+    return new Response(JSON.stringify(body), { status, headers });
+  }
+}
+
+/** Told about errors that are nobody's refusal; `id` is what the client got to read. */
+export type ReportError = (id: string, error: unknown) => void;
+
+/** Any error as a problem. What is not a known one is reported under an id, and none of its text gets out. */
+export function toProblem(error: unknown, report: ReportError): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof HTTPException && error.status === 400) {
+    return new Problem("malformed_json", "The body is not valid JSON.");
+  }
+  if (error instanceof HTTPException && error.status === 415) return unsupportedMediaType();
+  if (isUnavailable(error)) return unavailable("The database cannot be reached.");
+  const id = randomUUID();
+  report(id, error);
+  return new Problem("internal", `Something went wrong here. The log has it under ${id}.`, { id });
+}
+
+export function notFound(what = "conversation"): Problem {
+  return new Problem("not_found", `There is no such ${what}.`);
+}
+
+/** @param why a sentence that names what cannot be reached. */
+export function unavailable(why: string, members: { readonly [name: string]: unknown } = {}): Problem {
+  const next = "Whether the request was carried out is not known: repeat it with the same id.";
+  return new Problem("unavailable", `${why} ${next}`, members);
+}
+
+export function unsupportedMediaType(): Problem {
+  return new Problem("unsupported_media_type", "Send the body as JSON with content-type: application/json.");
+}

@@ -1,0 +1,43 @@
+/**
+ * Owns: how a refusal of the conversation's workflow reads over HTTP: its code, its sentence, and the members by
+ * which a client can go on.
+ */
+import { Problem } from "./problem.ts";
+import type { Refusal } from "../workflows/contract.ts";
+
+/** What Restricted mode needs of the host where the tools run (REQ-BED-014). */
+const REQUIRED_KERNEL = "Linux 5.13 or newer with Landlock enabled; 6.12 or newer for all of it.";
+
+export function refusalProblem(refusal: Refusal, conversationId: string): Problem {
+  const { code, message, state } = refusal;
+  switch (code) {
+    case "agent_busy":
+    case "cancellation_in_progress":
+      return new Problem(code, message, { state, cancel: `/api/conversations/${conversationId}/cancel` });
+    case "context_exhausted":
+      return new Problem(code, message, {
+        state,
+        summary: state?.kind === "context_exhausted" ? state.summary : null,
+        startAnew: {
+          method: "POST",
+          path: "/api/conversations",
+          body: { continuedFrom: { id: conversationId, seed: true } },
+        },
+      });
+    case "approval_mismatch":
+      return new Problem(code, message, {
+        pendingToolCallId: state?.kind === "awaiting_mode_approval" ? state.toolCall.id : null,
+        state,
+      });
+    case "sandbox_unavailable":
+      return new Problem(code, message, { requirements: REQUIRED_KERNEL });
+    case "sub_agent_read_only":
+    case "no_pending_approval":
+    case "already_delivered":
+    case "nothing_to_summarise":
+    case "queue_full":
+    case "not_found":
+    case "message_id_conflict":
+      return new Problem(code, message, state === null ? {} : { state });
+  }
+}

@@ -1,0 +1,63 @@
+/** Owns: what the schemas of requests and answers have in common. */
+import { z } from "@hono/zod-openapi";
+import type { Json } from "../../machine/message.ts";
+import { CLIENT_ID } from "../ids.ts";
+
+/**
+ * The schema of an answer. Answers are documented by it and not run through it, so it has the type of what is
+ * answered; that both agree is shown by the tests.
+ */
+export const answer = <T>(schema: z.ZodType): z.ZodType<T> => schema as z.ZodType<T>;
+
+export const json = answer<Json>(z.any().openapi({ description: "Any JSON value." }));
+
+export const time = z.iso.datetime({ precision: 3 }).openapi({
+  description: "RFC 3339 UTC with milliseconds.",
+  example: "2026-01-31T09:30:00.000Z",
+});
+
+/** In a path: what does not look like an id is unknown, not invalid (docs/http.md). */
+export const pathId = (name: string, what: string) =>
+  z
+    .string()
+    .regex(CLIENT_ID)
+    .openapi({ param: { name, in: "path" }, description: what, example: "018f6a3e-5f2a-7000-8a1b-3c4d5e6f7a8b" });
+
+export const conversationParams = z.object({ id: pathId("id", "The conversation's id.") });
+
+/** An id that the client chooses. */
+export const clientId = (what: string) =>
+  z
+    .string()
+    .regex(CLIENT_ID, "An id has 1 to 64 letters, digits, hyphens and underscores.")
+    .openapi({ description: what, example: "018f6a3e-5f2a-7000-8a1b-3c4d5e6f7a8b" });
+
+/** A whole number in a query. */
+export const queryInteger = (least: number, most: number) => {
+  const message = `A whole number from ${least} to ${most}.`;
+  return z
+    .string()
+    .regex(/^\d{1,10}$/, message)
+    .transform(Number)
+    .pipe(z.number().min(least, message).max(most, message))
+    .openapi({ type: "integer", minimum: least, maximum: most });
+};
+
+/** Bytes of UTF-8 of any text that a client sends. */
+export const TEXT_LIMIT = 256 * 1024;
+
+/** Marks an issue that is answered with 413. */
+export const TOO_LARGE = { tooLarge: true } as const;
+
+export const text = z
+  .string()
+  .refine((value) => Buffer.byteLength(value) <= TEXT_LIMIT, {
+    message: `Text has at most ${TEXT_LIMIT} bytes.`,
+    params: TOO_LARGE,
+  });
+
+/** A step is committed, but the rows that clients read do not show it yet. */
+export const pending = z
+  .literal(true)
+  .optional()
+  .openapi({ description: "Accepted and safe, but not yet visible to the next GET. Left out otherwise." });

@@ -1,0 +1,135 @@
+/** Owns: the schemas of a conversation and of what is sent to make, list and change one (docs/http.md). */
+import { z } from "@hono/zod-openapi";
+import type { ConversationView } from "../../db/views.ts";
+import { answer, clientId, pending, queryInteger, text, time } from "./common.ts";
+import { delivery, imageBlock, newMessage, tokenUsage } from "./message.ts";
+import { state } from "./state.ts";
+
+export const mode = z.enum(["restricted", "unrestricted"]);
+
+export const queuedMessage = z
+  .strictObject({
+    messageId: z.string(),
+    delivery: delivery.exclude(["direct"]),
+    text: z.string(),
+    images: z.array(imageBlock),
+    createdAt: time,
+  })
+  .openapi("QueuedMessage");
+
+export const usage = tokenUsage
+  .extend({
+    contextUsed: z.int().openapi({ description: "Tokens of the last response: what fills the window." }),
+    contextWindow: z.int(),
+    contextRatio: z.number(),
+    warning: z.boolean().openapi({ description: "80 % of the window or more." }),
+  })
+  .openapi("Usage", { description: "Sums over the conversation, but for the context." });
+
+export const conversation = answer<ConversationView>(
+  z
+    .strictObject({
+      id: z.string(),
+      slug: z.string(),
+      title: z.string(),
+      cwd: z.string(),
+      host: z.string(),
+      model: z.string(),
+      scripted: z.boolean().openapi({ description: "The answers come from the built-in scripted model." }),
+      mode,
+      sandbox: z.strictObject({
+        available: z.boolean(),
+        abi: z.int().nullable(),
+        reason: z.string().nullable(),
+      }),
+      state,
+      queue: z.array(queuedMessage),
+      usage,
+      parentId: z.string().nullable(),
+      continuedFrom: z.string().nullable(),
+      continuedTo: z.array(z.string()),
+      userInitiated: z.boolean(),
+      archived: z.boolean(),
+      lastEvent: z.int(),
+      createdAt: time,
+      updatedAt: time,
+    })
+    .openapi("Conversation", {
+      example: {
+        id: "018f6a3e-5f2a-7000-8a1b-3c4d5e6f7a8b",
+        slug: "fix-the-flaky-test",
+        title: "Fix the flaky test",
+        cwd: "/home/me/app",
+        host: "laptop",
+        model: "claude-sonnet-5-5",
+        scripted: false,
+        mode: "restricted",
+        sandbox: { available: true, abi: 7, reason: null },
+        state: { kind: "idle" },
+        queue: [],
+        usage: {
+          inputTokens: 0,
+          outputTokens: 0,
+          cacheReadTokens: 0,
+          cacheCreationTokens: 0,
+          contextUsed: 0,
+          contextWindow: 200000,
+          contextRatio: 0,
+          warning: false,
+        },
+        parentId: null,
+        continuedFrom: null,
+        continuedTo: [],
+        userInitiated: true,
+        archived: false,
+        lastEvent: 1,
+        createdAt: "2026-01-31T09:30:00.000Z",
+        updatedAt: "2026-01-31T09:30:00.000Z",
+      },
+    }),
+);
+
+export const pendingConversation = answer<ConversationView & { readonly pending?: true }>(
+  z.intersection(conversation, z.object({ pending })),
+);
+
+const title = text.refine((value) => value.length <= 500, { message: "A title has at most 500 characters." });
+
+export const newConversation = z
+  .object({
+    cwd: text.optional().openapi({
+      description: "An absolute path of a directory on the tool host. May be left out with `continuedFrom`.",
+      example: "/home/me/app",
+    }),
+    id: clientId("A new UUIDv7 unless given.").optional(),
+    model: z
+      .string()
+      .regex(/^[\w.:/@-]{1,200}$/, "A model's id has 1 to 200 letters, digits and ._:/@-")
+      .optional(),
+    title: title.optional().openapi({ description: "Made from the first message unless given." }),
+    message: newMessage.optional().openapi({ description: "Sent at once." }),
+    continuedFrom: z
+      .object({ id: z.string(), seed: z.boolean() })
+      .optional()
+      .openapi({
+        description:
+          "Goes on from a conversation whose context is exhausted; `seed` puts its summary before the first message.",
+      }),
+  })
+  .openapi("NewConversation");
+
+export const conversationChange = z
+  .object({
+    title: title
+      .refine((value) => value.trim() !== "", { message: "A title is not blank." })
+      .optional(),
+    archived: z.boolean().optional().openapi({ description: "Archiving stops the work first." }),
+  })
+  .openapi("ConversationChange");
+
+export const listQuery = z.object({
+  archived: z.enum(["false", "true", "all"]).default("false"),
+  q: z.string().max(1_000).default("").openapi({ description: "Part of a title, in any case." }),
+  limit: queryInteger(1, 1_000).optional().openapi({ description: "100 unless given." }),
+  cursor: z.string().min(1).optional().openapi({ description: "`nextCursor` of the page before." }),
+});

@@ -1,0 +1,151 @@
+/** Owns: the schemas of messages, sent and stored (docs/http.md, StoredMessage). */
+import { z } from "@hono/zod-openapi";
+import type { Message } from "../../machine/message.ts";
+import { answer, clientId, pending, text, time } from "./common.ts";
+
+export const delivery = z.enum(["direct", "steer", "followUp"]).openapi({
+  description:
+    "`direct`: starts a run, refused while the agent works. `steer`: joins the next request. `followUp`: starts a run when this one has ended.",
+});
+
+export const tokenUsage = z.strictObject({
+  inputTokens: z.int(),
+  outputTokens: z.int(),
+  cacheReadTokens: z.int(),
+  cacheCreationTokens: z.int(),
+});
+
+export const errorKind = z.enum([
+  "auth",
+  "rate_limit",
+  "overloaded",
+  "network",
+  "invalid_request",
+  "context_exhausted",
+  "runaway",
+  "interrupted",
+  "unknown",
+]);
+
+export const toolStatus = z.enum(["completed", "failed", "cancelled", "skipped", "interrupted"]);
+
+export const imageBlock = z
+  .strictObject({
+    type: z.literal("image"),
+    hash: z.string().openapi({ description: "Read the bytes at `GET /api/conversations/{id}/images/{hash}`." }),
+    mediaType: z.string(),
+    width: z.int(),
+    height: z.int(),
+  })
+  .openapi("ImageBlock");
+
+export const block = z
+  .discriminatedUnion("type", [z.strictObject({ type: z.literal("text"), text: z.string() }), imageBlock])
+  .openapi("Block");
+
+const stored = {
+  id: z.string(),
+  sequence: z.int().openapi({ description: "1, 2, 3, … in the order of the conversation." }),
+  cycleId: z.string().nullable().openapi({ description: "The id of the run's first message; null between runs." }),
+  createdAt: time,
+};
+
+export const storedMessage = answer<Message>(
+  z
+    .discriminatedUnion("type", [
+      z.strictObject({
+        ...stored,
+        type: z.literal("user"),
+        actor: z.enum(["human", "llm_agent"]),
+        content: z.array(block),
+        display: z.strictObject({ kind: delivery }),
+      }),
+      z.strictObject({
+        ...stored,
+        type: z.literal("agent"),
+        actor: z.literal("llm_agent"),
+        content: z.array(z.looseObject({ type: z.string() })).openapi({
+          description: "The provider's blocks as received.",
+        }),
+        usage: tokenUsage,
+        display: z.strictObject({ requestId: z.string(), stopReason: z.string(), durationMs: z.number() }),
+      }),
+      z.strictObject({
+        ...stored,
+        type: z.literal("tool"),
+        actor: z.literal("system"),
+        content: z.tuple([
+          z.strictObject({
+            toolCallId: z.string(),
+            name: z.string(),
+            status: toolStatus,
+            output: z.array(block),
+            durationMs: z.number(),
+          }),
+        ]),
+      }),
+      z
+        .strictObject({
+          ...stored,
+          type: z.literal("system"),
+          actor: z.literal("system"),
+          content: z.array(block),
+        })
+        .openapi({ description: "For the model and the person." }),
+      z
+        .strictObject({ ...stored, type: z.literal("note"), actor: z.literal("system"), content: z.array(block) })
+        .openapi({ description: "For the person only." }),
+      z.strictObject({
+        ...stored,
+        type: z.literal("error"),
+        actor: z.literal("system"),
+        content: z.tuple([z.strictObject({ errorKind, message: z.string() })]),
+      }),
+      z.strictObject({
+        ...stored,
+        type: z.literal("continuation"),
+        actor: z.enum(["llm_agent", "system"]),
+        content: z.tuple([z.strictObject({ summary: z.string() })]),
+      }),
+      z.strictObject({
+        ...stored,
+        type: z.literal("run_stop"),
+        actor: z.literal("system"),
+        content: z.tuple([z.strictObject({ reason: z.enum(["completed", "interrupted", "error"]) })]),
+      }),
+    ])
+    .openapi("StoredMessage"),
+);
+
+const sentImage = z.object({
+  mediaType: z.string().openapi({ example: "image/png" }),
+  data: z.string().openapi({ description: "Base64." }),
+});
+
+export const newMessage = z
+  .object({
+    text: text.openapi({
+      description: "At most 256 KiB of UTF-8. May be empty with images.",
+      example: "Why is the login test flaky?",
+    }),
+    id: clientId("Makes the submit idempotent: the same id and text again is answered as it stands.").optional(),
+    images: z.array(sentImage).max(20).optional(),
+    delivery: delivery.optional(),
+  })
+  .refine((message) => message.text.trim() !== "" || (message.images ?? []).length > 0, {
+    path: ["text"],
+    message: "A message without images needs text.",
+  })
+  .openapi("Message");
+
+export type NewMessage = z.output<typeof newMessage>;
+
+export const sentMessage = z
+  .object({
+    messageId: z.string(),
+    sequence: z.int().nullable().openapi({ description: "null until delivered." }),
+    delivery: delivery.openapi({ description: "What became of it: a steer to an idle conversation is direct." }),
+    pending,
+  })
+  .openapi("SentMessage");
+

@@ -1,0 +1,55 @@
+/** Owns: how problem documents are described, and which of them a route may answer. */
+import { z } from "@hono/zod-openapi";
+import { type ProblemCode, PROBLEMS } from "../problem.ts";
+import { json } from "./common.ts";
+
+const codes = Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]];
+
+export const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    code: z.enum(codes).openapi({ description: "Stable; what a program decides by." }),
+    detail: z.string().openapi({ description: "For the person: what is wrong and what to do next." }),
+    errors: z
+      .array(z.object({ path: z.string(), message: z.string() }))
+      .optional()
+      .openapi({ description: "Of `invalid_request`: each defect and where it is." }),
+    state: json.optional().openapi({ description: "Of a refusal: the conversation's state." }),
+  })
+  .openapi("Problem", {
+    description: "RFC 9457. Further members by code: `summary` and `startAnew` (context_exhausted), `cancel` (agent_busy), `pendingToolCallId` (approval_mismatch), `requirements` (sandbox_unavailable), `missing` (readyz).",
+    example: {
+      type: "urn:bedrock:problem:agent_busy",
+      title: "The agent is busy",
+      status: 409,
+      code: "agent_busy",
+      detail:
+        "The agent is busy. Cancel the current operation, or send the message as a steer or a follow-up.",
+    },
+  });
+
+type Content = { readonly "application/problem+json": { readonly schema: typeof problemSchema } };
+type Answers<Code extends ProblemCode> = {
+  [Status in (typeof PROBLEMS)[Code]["status"]]: { description: string; content: Content };
+};
+
+/** What every guarded route may answer. */
+const EVERYWHERE = ["unauthorized", "forbidden_origin", "unavailable"] as const;
+
+/** The `responses` of a route's problems, one for each status. */
+export function problems<Code extends ProblemCode>(
+  ...own: Code[]
+): Answers<Code | (typeof EVERYWHERE)[number]> {
+  const byStatus = new Map<number, ProblemCode[]>();
+  for (const code of [...own, ...EVERYWHERE]) {
+    const { status } = PROBLEMS[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const entries = [...byStatus].map(([status, of]) => {
+    const description = of.map((code) => `\`${code}\``).join(", ");
+    return [status, { description, content: { "application/problem+json": { schema: problemSchema } } }];
+  });
+  return Object.fromEntries(entries) as Answers<Code | (typeof EVERYWHERE)[number]>;
+}

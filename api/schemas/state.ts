@@ -1,0 +1,99 @@
+/** Owns: the schema of a conversation's state (docs/machine.md, State). */
+import { z } from "@hono/zod-openapi";
+import type { State } from "../../machine/conversation.ts";
+import { answer, json, time } from "./common.ts";
+import { errorKind, tokenUsage, toolStatus } from "./message.ts";
+
+export const toolCall = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    input: json,
+    defect: z.enum(["malformed_json", "truncated"]).optional(),
+  })
+  .openapi("ToolCall");
+
+const retry = z
+  .strictObject({ at: time, errorKind, message: z.string() })
+  .nullable()
+  .openapi({ description: "A failed request that will be asked again: when and why." });
+
+const round = {
+  remaining: z.array(toolCall),
+  completed: z.array(z.strictObject({ toolCallId: z.string(), status: toolStatus })),
+};
+
+export const subAgentOutcome = z.union([
+  z.strictObject({ success: z.boolean(), result: z.string() }),
+  z.strictObject({ error: z.string(), errorKind, partialResult: z.string().optional() }),
+]);
+
+const subAgentTask = z.strictObject({
+  id: z.string(),
+  task: z.string(),
+  model: z.string().optional(),
+  timeoutSeconds: z.number().optional(),
+});
+
+const children = {
+  pending: z.array(subAgentTask),
+  finished: z.array(z.strictObject({ id: z.string(), outcome: subAgentOutcome })),
+  all: z.array(subAgentTask),
+};
+
+const cancelling = { kind: z.literal("cancelling"), since: time, by: z.enum(["user", "parent", "timeout"]) };
+
+export const state = answer<State>(
+  z
+    .union([
+      z.strictObject({ kind: z.literal("idle") }),
+      z.strictObject({ kind: z.literal("awaiting_llm") }),
+      z.strictObject({
+        kind: z.literal("llm_requesting"),
+        attempt: z.int(),
+        requestId: z.string(),
+        retry,
+      }),
+      z.strictObject({
+        kind: z.literal("tool_executing"),
+        current: toolCall,
+        operationId: z.string(),
+        startedAt: time,
+        ...round,
+      }),
+      z.strictObject({
+        kind: z.literal("awaiting_mode_approval"),
+        reason: z.string(),
+        toolCall,
+        ...round,
+      }),
+      z.strictObject({ kind: z.literal("awaiting_sub_agents"), toolCall, ...children, ...round }),
+      z.strictObject({ ...cancelling, stopping: z.literal("request"), requestId: z.string() }),
+      z.strictObject({
+        ...cancelling,
+        stopping: z.literal("tool"),
+        operationId: z.string(),
+        current: toolCall,
+        ...round,
+      }),
+      z.strictObject({ ...cancelling, stopping: z.literal("sub_agents"), toolCall, ...children, ...round }),
+      z.strictObject({ kind: z.literal("error"), message: z.string(), errorKind }),
+      z.strictObject({
+        kind: z.literal("awaiting_continuation"),
+        rejectedToolCalls: z.array(toolCall),
+        triggerUsage: tokenUsage,
+        attempt: z.int(),
+        requestId: z.string(),
+        retry,
+      }),
+      z.strictObject({ kind: z.literal("context_exhausted"), summary: z.string(), finalUsage: tokenUsage }),
+      z.strictObject({ kind: z.literal("completed"), result: z.string(), success: z.boolean() }),
+      z.strictObject({
+        kind: z.literal("failed"),
+        error: z.string(),
+        errorKind,
+        partialResult: z.string().optional(),
+      }),
+    ])
+    .openapi("State", { description: "What the conversation is doing; `kind` says which fields it has." }),
+);

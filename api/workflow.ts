@@ -1,0 +1,222 @@
+/**
+ * Owns: everything that the API asks of Temporal: updates of conversations, and short activities on the host
+ * where the tools run. The only file here that knows its client.
+ * Not here: what the updates are called and carry (workflows/contract.ts), what they do.
+ */
+import { randomUUID } from "node:crypto";
+import {
+  ActivityExecutionFailedError,
+  Client,
+  Connection,
+  defaultGrpcRetryOptions,
+  isGrpcServiceError,
+  makeGrpcRetryInterceptor,
+  ServiceError,
+  WithStartWorkflowOperation,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from "@temporalio/client";
+import { ApplicationFailure, TimeoutFailure, type UpdateDefinition } from "@temporalio/common";
+import type { Sandbox } from "../machine/profile.ts";
+import {
+  CONVERSATION_WORKFLOW,
+  CONVERSATIONS_QUEUE,
+  toolsQueue,
+  type ConversationStart,
+  type Opening,
+  type Refusal,
+} from "../workflows/contract.ts";
+import { type Problem, unavailable } from "./problem.ts";
+import { refusalProblem } from "./refusal.ts";
+
+/** Activities of the tool host that the API calls; run by the worker there. */
+export type HostActivities = {
+  describeHost(): Promise<{ readonly host: string; readonly sandbox: Sandbox }>;
+  checkDirectory(input: { readonly cwd: string }): Promise<CheckedDirectory>;
+  listDirectories(input: { readonly path: string }): Promise<{ readonly directories: readonly string[] }>;
+};
+export type CheckedDirectory =
+  | { readonly ok: true; readonly cwd: string }
+  /** `reason` is a sentence for the person. */
+  | { readonly ok: false; readonly reason: string };
+
+export type UpdateOptions = {
+  /** The same id again is answered as the first time; random unless given. */
+  readonly updateId?: string;
+  /** Makes the conversation if there is none. */
+  readonly opening?: Opening;
+};
+
+/** All calls reject with a Problem: `unavailable`, or the code of a refusal. */
+export type Workflows = {
+  /**
+   * Asks a conversation's workflow, which is started from its row if it does not run: it was archived, closed
+   * itself, or was lost (docs/architecture.md, rule 10).
+   */
+  update<Ret, Args extends unknown[]>(
+    conversationId: string,
+    definition: UpdateDefinition<Ret, Args>,
+    args: Args,
+    options?: UpdateOptions,
+  ): Promise<Ret>;
+  /** What Restricted mode has to work with on `host`. May be some seconds old. */
+  sandboxOf(host: string): Promise<Sandbox>;
+  checkDirectory(host: string, cwd: string): Promise<CheckedDirectory>;
+  listDirectories(host: string, path: string): Promise<readonly string[]>;
+  /** What is missing for an update to be answered, in the words of a readiness report. */
+  missing(): Promise<readonly ("temporal" | "worker")[]>;
+  close(): Promise<void>;
+};
+
+/** Milliseconds for one update; stopping a conversation's work before its removal may take 5 s of them. */
+const UPDATE_DEADLINE_MS = 12_000;
+const ACTIVITY_DEADLINE_MS = 8_000;
+const PROBE_DEADLINE_MS = 2_000;
+/** Times that an update is sent before its workflow is found running; each try meets another race, if any. */
+const ATTEMPTS = 5;
+/** Milliseconds; a probe costs a process on the host. */
+const SANDBOX_FRESH_MS = 5_000;
+/** Milliseconds. A worker that polls is seen here at least once a minute. */
+const POLLER_FRESH_MS = 75_000;
+
+export type TemporalOptions = { readonly address: string; readonly namespace: string };
+
+/** Connects on first use and again by itself; does not fail when the server is down. */
+export function connectWorkflows({ address, namespace }: TemporalOptions): Workflows {
+  const connection = Connection.lazy({
+    address,
+    connectTimeout: PROBE_DEADLINE_MS,
+    // A server that is back is found within a second; gRPC's own backoff goes up to two minutes.
+    channelArgs: { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 },
+    // Few attempts: an unreachable server is said to be so while the client still listens.
+    interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: 4 }))],
+  });
+  const client = new Client({ connection, namespace });
+
+  const update: Workflows["update"] = async (conversationId, definition, args, options = {}) => {
+    const { opening, updateId = randomUUID() } = options;
+    const start: ConversationStart = { conversationId, ...(opening !== undefined && { opening }) };
+    const running = () =>
+      client.workflow.getHandle(conversationId).executeUpdate(definition, { args, updateId });
+    const started = () =>
+      client.workflow.executeUpdateWithStart(definition, {
+        args,
+        updateId,
+        startWorkflowOperation: new WithStartWorkflowOperation(CONVERSATION_WORKFLOW, {
+          workflowId: conversationId,
+          workflowIdConflictPolicy: "USE_EXISTING",
+          taskQueue: CONVERSATIONS_QUEUE,
+          // Another worker takes over soon after one has died.
+          workflowTaskTimeout: "2s",
+          args: [start],
+        }),
+      });
+    return client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await (attempt === 1 && opening === undefined ? running() : started());
+        } catch (error) {
+          if (attempt < ATTEMPTS && isClosed(error)) continue;
+          throw asProblem(error, conversationId);
+        }
+      }
+    });
+  };
+
+  const onHost = async <T>(host: string, activity: keyof HostActivities, args: unknown[]): Promise<T> => {
+    try {
+      return await client.withDeadline(Date.now() + ACTIVITY_DEADLINE_MS, () =>
+        client.activity.execute<T>(activity, {
+          id: `${activity}:${randomUUID()}`,
+          taskQueue: toolsQueue(host),
+          args,
+          scheduleToStartTimeout: "3s",
+          startToCloseTimeout: "5s",
+          retry: { maximumAttempts: 1 },
+        }),
+      );
+    } catch (error) {
+      if (error instanceof ActivityExecutionFailedError && error.cause instanceof TimeoutFailure) {
+        throw unavailable(`No worker answers for the tools of ${host}.`);
+      }
+      throw asProblem(error, null);
+    }
+  };
+
+  const sandboxes = new Map<string, { readonly at: number; readonly sandbox: Sandbox }>();
+
+  return {
+    update,
+    async sandboxOf(host) {
+      const known = sandboxes.get(host);
+      if (known !== undefined && performance.now() - known.at < SANDBOX_FRESH_MS) return known.sandbox;
+      type Described = Awaited<ReturnType<HostActivities["describeHost"]>>;
+      const { sandbox } = await onHost<Described>(host, "describeHost", []);
+      sandboxes.set(host, { at: performance.now(), sandbox });
+      return sandbox;
+    },
+    checkDirectory: (host, cwd) => onHost<CheckedDirectory>(host, "checkDirectory", [{ cwd }]),
+    async listDirectories(host, path) {
+      type Listed = Awaited<ReturnType<HostActivities["listDirectories"]>>;
+      return (await onHost<Listed>(host, "listDirectories", [{ path }])).directories;
+    },
+    async missing() {
+      try {
+        const queue = await client.withDeadline(Date.now() + PROBE_DEADLINE_MS, () =>
+          client.workflowService.describeTaskQueue({
+            namespace,
+            taskQueue: { name: CONVERSATIONS_QUEUE },
+            taskQueueType: 1,
+          }),
+        );
+        const since = Date.now() / 1_000 - POLLER_FRESH_MS / 1_000;
+        const polled = queue.pollers.some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) > since);
+        return polled ? [] : ["worker"];
+      } catch {
+        return ["temporal"];
+      }
+    },
+    close: () => connection.close(),
+  };
+}
+
+/** The workflow was not there, or went away under the update: the next try starts it. */
+function isClosed(error: unknown): boolean {
+  if (error instanceof WorkflowNotFoundError || error instanceof WorkflowExecutionAlreadyStartedError) return true;
+  if (error instanceof WorkflowUpdateFailedError) {
+    return error.cause instanceof ApplicationFailure && error.cause.type === "AcceptedUpdateCompletedWorkflow";
+  }
+  return grpcCode(error) === GRPC_ABORTED;
+}
+
+const GRPC_INVALID_ARGUMENT = 3;
+const GRPC_ABORTED = 10;
+
+function grpcCode(error: unknown): number | null {
+  const cause = error instanceof ServiceError ? error.cause : error;
+  return isGrpcServiceError(cause) ? cause.code : null;
+}
+
+/** A refusal or "unavailable"; anything else is a defect and stays what it is. */
+function asProblem(error: unknown, conversationId: string | null): unknown {
+  if (error instanceof WorkflowUpdateFailedError && conversationId !== null) {
+    const refusal = error.cause instanceof ApplicationFailure ? refusalOf(error.cause) : null;
+    return refusal === null ? error : refusalProblem(refusal, conversationId);
+  }
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return unreachable();
+  const code = grpcCode(error);
+  if (code !== null && code !== GRPC_INVALID_ARGUMENT) return unreachable();
+  return error instanceof WorkflowNotFoundError ? unreachable() : error;
+}
+
+function refusalOf(failure: ApplicationFailure): Refusal | null {
+  const [detail] = failure.details ?? [];
+  return isRefusal(detail) && detail.code === failure.type ? detail : null;
+}
+
+const isRefusal = (value: unknown): value is Refusal =>
+  typeof value === "object" && value !== null && "code" in value && "message" in value && "state" in value;
+
+const unreachable = (): Problem => unavailable("Temporal, or a worker of it, does not answer.");

@@ -1,0 +1,184 @@
+/**
+ * Owns: the environment, read and validated once. Every other file gets its settings from here, typed.
+ * Not here: what `npm start` decides itself (ports, embedded servers); it hands those on as environment.
+ */
+import { homedir, hostname } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import { z } from "zod";
+import { DEFAULT_MODEL, SCRIPTED_MODEL } from "./llm/models.ts";
+import { CONVERSATIONS_QUEUE } from "./workflows/contract.ts";
+
+export type RestartPolicy = "idle" | "resume";
+
+export type Config = {
+  /** null: no key; see `scriptedModel`. */
+  readonly anthropicApiKey: string | null;
+  /** null: the provider's own address. */
+  readonly anthropicBaseUrl: string | null;
+  /** Answers come from the built-in scripted model, and are labelled so. */
+  readonly scriptedModel: boolean;
+  /** The model of a conversation that names none. */
+  readonly model: string;
+  /** A stream without an event for so many milliseconds has stalled. */
+  readonly llmStallMs: number;
+  /** null: `npm start` brings its own Postgres. */
+  readonly databaseUrl: string | null;
+  /** `host:port`; null: `npm start` brings its own server. */
+  readonly temporalAddress: string | null;
+  readonly temporalNamespace: string;
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** null only on a loopback `host`. */
+  readonly apiToken: string | null;
+  /** Absolute path of everything that survives a restart of `npm start`. */
+  readonly dataDir: string;
+  readonly restartPolicy: RestartPolicy;
+  /** Where conversations are polled for; every process of one installation has the same. */
+  readonly taskQueue: string;
+  /** The host whose tools this process runs: the queue `tools:<toolHost>`. */
+  readonly toolHost: string;
+};
+
+/** What the API and a worker need: both servers exist. */
+export type ServiceConfig = Config & { readonly databaseUrl: string; readonly temporalAddress: string };
+
+/** The environment cannot be used; one sentence for each bad key. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.problems = problems;
+  }
+}
+
+type Env = Readonly<{ [key: string]: string | undefined }>;
+
+/**
+ * Reads the configuration; unset and empty keys take their defaults.
+ *
+ * @throws ConfigError with every problem at once.
+ */
+export function loadConfig(env: Env): Config {
+  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value?.trim() !== ""));
+  const parsed = schema.safeParse(set);
+  if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => issue.message));
+  const e = parsed.data;
+  if (e.API_TOKEN === undefined && !isLoopback(e.HOST)) {
+    throw new ConfigError([
+      `HOST ${e.HOST} can be reached from other machines, and whoever reaches it can run commands here: set API_TOKEN, or leave HOST at 127.0.0.1.`,
+    ]);
+  }
+  const scriptedModel =
+    e.SCRIPTED_MODEL ?? (e.ANTHROPIC_API_KEY === undefined && e.ANTHROPIC_BASE_URL === undefined);
+  return {
+    anthropicApiKey: e.ANTHROPIC_API_KEY ?? null,
+    anthropicBaseUrl: e.ANTHROPIC_BASE_URL ?? null,
+    scriptedModel,
+    model: e.MODEL ?? (scriptedModel ? SCRIPTED_MODEL : DEFAULT_MODEL),
+    llmStallMs: e.LLM_STALL_MS,
+    databaseUrl: e.DATABASE_URL ?? null,
+    temporalAddress: e.TEMPORAL_ADDRESS ?? null,
+    temporalNamespace: e.TEMPORAL_NAMESPACE,
+    host: e.HOST,
+    port: e.PORT,
+    apiToken: e.API_TOKEN ?? null,
+    dataDir: e.DATA_DIR === undefined ? defaultDataDir(env) : resolve(e.DATA_DIR),
+    restartPolicy: e.RESTART_POLICY,
+    taskQueue: e.TASK_QUEUE,
+    toolHost: e.TOOL_HOST ?? hostname(),
+  };
+}
+
+/**
+ * The configuration of the API or a worker, started by `npm start` or on its own.
+ *
+ * @throws ConfigError
+ */
+export function loadServiceConfig(env: Env): ServiceConfig {
+  const config = loadConfig(env);
+  const { databaseUrl, temporalAddress } = config;
+  const problems: string[] = [];
+  if (databaseUrl === null) problems.push("DATABASE_URL is not set: the address of a PostgreSQL database.");
+  if (temporalAddress === null) problems.push("TEMPORAL_ADDRESS is not set: host:port of a Temporal server.");
+  if (databaseUrl === null || temporalAddress === null) throw new ConfigError(problems);
+  return { ...config, databaseUrl, temporalAddress };
+}
+
+/** Only this machine can connect to it. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function defaultDataDir(env: Env): string {
+  // Postgres refuses to run as root, and the account that runs it instead cannot enter root's home.
+  if (process.getuid?.() === 0) return "/var/lib/bedrock";
+  const xdg = env["XDG_DATA_HOME"];
+  const base = xdg !== undefined && isAbsolute(xdg) ? xdg : join(homedir(), ".local", "share");
+  return join(base, "bedrock");
+}
+
+/** Each message names its key: it is shown to the person as it stands. */
+const sentence = (key: string, must: string) => (issue: { readonly input?: unknown }) =>
+  `${key} must be ${must}, not ${JSON.stringify(issue.input)}.`;
+
+/** A secret's value is never repeated in a message. */
+const secret = (key: string) =>
+  z.string().regex(/^[\x21-\x7e]+$/, `${key} must be printable ASCII without spaces.`);
+
+const url = (key: string, protocol: RegExp, must: string) => {
+  const error = sentence(key, must);
+  return z.url({ protocol, error });
+};
+
+const integer = (key: string, least: number, most: number) => {
+  const error = sentence(key, `a whole number from ${least} to ${most}`);
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, { error })
+    .transform(Number)
+    .pipe(z.number().min(least, { error }).max(most, { error }));
+};
+
+const name = (key: string) => {
+  const error = sentence(key, "a name of at most 200 letters, digits and ._:/@-");
+  return z.string().regex(/^[\w.:/@-]{1,200}$/, { error });
+};
+
+const boolean = (key: string) => {
+  const error = sentence(key, "1 or 0");
+  return z
+    .enum(["1", "0", "true", "false"], { error })
+    .transform((value) => value === "1" || value === "true");
+};
+
+const schema = z.object({
+  ANTHROPIC_API_KEY: secret("ANTHROPIC_API_KEY").optional(),
+  ANTHROPIC_BASE_URL: url("ANTHROPIC_BASE_URL", /^https?$/, "an http(s) address").optional(),
+  SCRIPTED_MODEL: boolean("SCRIPTED_MODEL").optional(),
+  MODEL: name("MODEL").optional(),
+  LLM_STALL_MS: integer("LLM_STALL_MS", 100, 3_600_000).default(60_000),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\/\S+$/, "DATABASE_URL must look like postgres://user:password@host:5432/name.")
+    .optional(),
+  TEMPORAL_ADDRESS: z
+    .string()
+    .regex(/^\S+:\d{1,5}$/, { error: sentence("TEMPORAL_ADDRESS", "host:port") })
+    .optional(),
+  TEMPORAL_NAMESPACE: name("TEMPORAL_NAMESPACE").default("default"),
+  HOST: z
+    .string()
+    .regex(/^[\w.:[\]-]+$/, { error: sentence("HOST", "an address or a host name") })
+    .default("127.0.0.1"),
+  PORT: integer("PORT", 0, 65_535).default(3000),
+  API_TOKEN: secret("API_TOKEN").optional(),
+  DATA_DIR: z.string().optional(),
+  RESTART_POLICY: z
+    .enum(["idle", "resume"], { error: sentence("RESTART_POLICY", "idle or resume") })
+    .default("idle"),
+  TASK_QUEUE: name("TASK_QUEUE").default(CONVERSATIONS_QUEUE),
+  TOOL_HOST: name("TOOL_HOST").optional(),
+});

@@ -1,0 +1,174 @@
+/**
+ * Owns: putting a response together from its stream events without altering anything in it: the blocks are stored
+ * and sent back as received, also those whose type is not known here.
+ */
+import type { RawMessageStreamEvent } from "@anthropic-ai/sdk/resources/messages";
+import type { CallDefect } from "../machine/conversation.ts";
+import type { Json, JsonObject, ProviderBlock, TokenUsage } from "../machine/message.ts";
+
+export type Defect = { readonly call: number; readonly defect: CallDefect };
+
+export type Accumulated = {
+  readonly content: readonly ProviderBlock[];
+  readonly stopReason: string;
+  readonly usage: TokenUsage;
+  /** By the call's position among the tool_use blocks. */
+  readonly defects: readonly Defect[];
+};
+
+export type Delta = {
+  readonly kind: "text" | "thinking";
+  /** The block's position in the response. */
+  readonly index: number;
+  readonly text: string;
+};
+
+/** The events do not make up a message. */
+export class BrokenStream extends Error {
+  override readonly name = "BrokenStream";
+}
+
+type MutableBlock = Record<string, Json> & { type: string };
+type Part = { readonly block: MutableBlock; json: string };
+
+/** Stop reasons that end a response wherever it is, in the middle of a call's input too. */
+const CUT_OFF = new Set(["max_tokens", "model_context_window_exceeded", "refusal"]);
+
+export class Accumulator {
+  readonly #parts = new Map<number, Part>();
+  #stopReason: string | null = null;
+  #usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheCreationTokens: 0 };
+  #complete = false;
+
+  /** `message_stop` has been seen; without it a response is not one. */
+  get complete(): boolean {
+    return this.#complete;
+  }
+
+  /** Takes one event and returns what a person may see of it. Throws BrokenStream. */
+  push(event: RawMessageStreamEvent): Delta | null {
+    let delta: Delta | null = null;
+    switch (event.type) {
+      case "message_start":
+        this.#count(event.message.usage);
+        break;
+      case "content_block_start": {
+        const block = structuredClone(event.content_block) as unknown as MutableBlock;
+        this.#parts.set(event.index, { block, json: "" });
+        delta = toDelta(event.index, block);
+        break;
+      }
+      case "content_block_delta":
+        delta = this.#extend(event.index, event.delta as unknown as MutableBlock);
+        break;
+      case "content_block_stop":
+        break;
+      case "message_delta":
+        this.#stopReason = event.delta.stop_reason ?? this.#stopReason;
+        this.#count(event.usage);
+        break;
+      case "message_stop":
+        this.#complete = true;
+        break;
+    }
+    // Reached for events of a type not known here too.
+    return delta;
+  }
+
+  /** The whole response. Throws BrokenStream when it has no stop reason. */
+  finish(): Accumulated {
+    if (this.#stopReason === null) throw new BrokenStream("The response has no stop reason.");
+    const parts = [...this.#parts.entries()].sort(([a], [b]) => a - b).map(([, part]) => part);
+    const defects: Defect[] = [];
+    let call = 0;
+    for (const part of parts) {
+      const isLast = part === parts.at(-1);
+      const defect = parseInput(part, CUT_OFF.has(this.#stopReason) && isLast);
+      if (part.block.type !== "tool_use") continue;
+      if (defect !== null) defects.push({ call, defect });
+      call++;
+    }
+    return {
+      content: parts.map((part) => part.block),
+      stopReason: this.#stopReason,
+      usage: this.#usage,
+      defects,
+    };
+  }
+
+  #extend(index: number, delta: MutableBlock): Delta | null {
+    const part = this.#parts.get(index);
+    if (part === undefined) throw new BrokenStream(`A delta came for block ${index}, which was not started.`);
+    const { type, ...fields } = delta;
+    switch (type) {
+      case "input_json_delta":
+        part.json += asText(fields["partial_json"]);
+        return null;
+      case "signature_delta":
+        part.block["signature"] = fields["signature"] ?? null;
+        return null;
+      case "citations_delta": {
+        const known = part.block["citations"];
+        part.block["citations"] = [...(isList(known) ? known : []), fields["citation"] ?? null];
+        return null;
+      }
+      default:
+        for (const [key, value] of Object.entries(fields)) part.block[key] = merge(part.block[key], value);
+        return toDelta(index, { ...fields, type: part.block.type });
+    }
+  }
+
+  /** Counts are cumulative; the last one said holds. */
+  #count(usage: {
+    readonly input_tokens?: number | null;
+    readonly output_tokens?: number | null;
+    readonly cache_read_input_tokens?: number | null;
+    readonly cache_creation_input_tokens?: number | null;
+  }): void {
+    this.#usage = {
+      inputTokens: usage.input_tokens ?? this.#usage.inputTokens,
+      outputTokens: usage.output_tokens ?? this.#usage.outputTokens,
+      cacheReadTokens: usage.cache_read_input_tokens ?? this.#usage.cacheReadTokens,
+      cacheCreationTokens: usage.cache_creation_input_tokens ?? this.#usage.cacheCreationTokens,
+    };
+  }
+}
+
+/** Sets the input of a call from its JSON and says what is wrong with it; a defective input is stored as {}. */
+function parseInput(part: Part, cutOff: boolean): CallDefect | null {
+  if (part.json === "") {
+    // A call without arguments has no JSON at all, and one that was cut off at once looks the same.
+    return cutOff && isEmptyObject(part.block["input"]) ? "truncated" : null;
+  }
+  try {
+    const input = JSON.parse(part.json) as Json;
+    if (isObject(input)) {
+      part.block["input"] = input;
+      return null;
+    }
+  } catch {
+    // Told by the defect.
+  }
+  part.block["input"] = {};
+  return cutOff ? "truncated" : "malformed_json";
+}
+
+function toDelta(index: number, block: MutableBlock): Delta | null {
+  if (block.type !== "text" && block.type !== "thinking") return null;
+  const text = asText(block[block.type]);
+  return text === "" ? null : { kind: block.type, index, text };
+}
+
+/** How an unknown delta extends its block: texts and lists grow, anything else is replaced. */
+function merge(known: Json | undefined, more: Json): Json {
+  if (typeof known === "string" && typeof more === "string") return known + more;
+  if (isList(known) && isList(more)) return [...known, ...more];
+  return more;
+}
+
+const asText = (value: Json | undefined): string => (typeof value === "string" ? value : "");
+const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value);
+const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !isList(value);
+const isEmptyObject = (value: Json | undefined): boolean =>
+  isObject(value) && Object.keys(value).length === 0;

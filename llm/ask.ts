@@ -1,0 +1,101 @@
+/**
+ * Owns: one request to the provider, from sending it to its outcome. It is asked once: trying again is decided
+ * elsewhere, with the outcome's `retryable`.
+ */
+import type {
+  MessageCreateParamsStreaming,
+  RawMessageStreamEvent,
+} from "@anthropic-ai/sdk/resources/messages";
+import { Accumulator, type Accumulated, type Delta } from "./accumulate.ts";
+import type { ProviderClient } from "./client.ts";
+import { classify, type Failure } from "./errors.ts";
+
+export type LlmOutcome =
+  | ({ readonly kind: "response"; readonly durationMs: number } & Accumulated)
+  | ({ readonly kind: "failed" } & Failure)
+  | { readonly kind: "aborted" };
+
+export type Asking = {
+  readonly client: ProviderClient;
+  readonly request: MessageCreateParamsStreaming;
+  /** Ends the request at once; the outcome is then `aborted` and nothing of the answer is kept (REQ-BED-005). */
+  readonly signal: AbortSignal;
+  readonly onDelta?: (delta: Delta) => void;
+  /** Milliseconds without a stream event, connecting and the first one included, after which the request fails. */
+  readonly stallMs?: number;
+};
+
+const STALL_MS = 120_000;
+/** For the connection to end by itself after `message_stop`, so that it can be used again. */
+const DRAIN_MS = 1_000;
+
+/** Asks the model. Never rejects. */
+export async function ask(asking: Asking): Promise<LlmOutcome> {
+  const { client, request, signal, onDelta, stallMs = STALL_MS } = asking;
+  const isAborted = (): boolean => signal.aborted;
+  if (isAborted()) return { kind: "aborted" };
+  const started = performance.now();
+  const upstream = new AbortController();
+  const close = (): void => upstream.abort();
+  signal.addEventListener("abort", close, { once: true });
+  const watchdog = startWatchdog(stallMs, close);
+  try {
+    const stream = await client.messages.create(request, { signal: upstream.signal });
+    const events = stream[Symbol.asyncIterator]();
+    const response = new Accumulator();
+    for (;;) {
+      // Pings do not get here: the SDK drops them. A provider that only pings has stalled.
+      const next = await events.next();
+      if (isAborted()) return { kind: "aborted" };
+      if (next.done === true) break;
+      watchdog.reset();
+      const delta = response.push(next.value);
+      if (delta !== null) onDelta?.(delta);
+      if (!response.complete) continue;
+      drain(events, close);
+      return { kind: "response", ...response.finish(), durationMs: Math.round(performance.now() - started) };
+    }
+    return { kind: "failed", ...(watchdog.stalled ? stalled(stallMs) : CUT_SHORT) };
+  } catch (error) {
+    upstream.abort();
+    if (isAborted()) return { kind: "aborted" };
+    return { kind: "failed", ...(watchdog.stalled ? stalled(stallMs) : classify(error)) };
+  } finally {
+    watchdog.stop();
+    signal.removeEventListener("abort", close);
+  }
+}
+
+const CUT_SHORT: Failure = {
+  errorKind: "network",
+  message: "The connection to the model's provider ended in the middle of the answer.",
+  retryable: true,
+  retryAfterMs: null,
+};
+
+const stalled = (stallMs: number): Failure => ({
+  errorKind: "network",
+  message: `The model's provider sent nothing for ${Math.round(stallMs / 1000)} seconds.`,
+  retryable: true,
+  retryAfterMs: null,
+});
+
+function startWatchdog(stallMs: number, onStall: () => void) {
+  const watchdog = {
+    stalled: false,
+    reset: (): void => void timer.refresh(),
+    stop: (): void => clearTimeout(timer),
+  };
+  const timer = setTimeout(() => {
+    watchdog.stalled = true;
+    onStall();
+  }, stallMs);
+  return watchdog;
+}
+
+/** Reads to the end in the background; a provider that does not end is hung up on. */
+function drain(events: AsyncIterator<RawMessageStreamEvent>, close: () => void): void {
+  const timer = setTimeout(close, DRAIN_MS);
+  const done = (): void => clearTimeout(timer);
+  events.next().then(done, done);
+}

@@ -1,0 +1,158 @@
+/**
+ * Owns: the request for the summary that ends a conversation (REQ-BED-020): no tools, the history as one text,
+ * trimmed so that it fits the model's window whatever the sizes.
+ */
+import type { MessageCreateParamsStreaming } from "@anthropic-ai/sdk/resources/messages";
+import type { Block, Message, ProviderBlock } from "../machine/message.ts";
+import { modelOf } from "./models.ts";
+
+export type ContinuationInput = {
+  readonly messages: readonly Message[];
+  readonly model: string;
+  /** Names of the calls that were requested and not executed. */
+  readonly rejectedTools: readonly string[];
+};
+
+const SYSTEM =
+  "You write the summary with which the work of a coding agent is handed over to a new conversation. You have no tools; answer with the summary alone.";
+
+const PROMPT = `The conversation context is nearly full. Please provide a brief continuation summary that could seed a new conversation.
+
+Include:
+1. Current task status (if any)
+2. Key files or concepts discussed
+3. Suggested next steps
+
+Keep your response concise.`;
+
+/** Tokens for the summary and the thinking before it. */
+const SUMMARY_TOKENS = 16_000;
+/** Of what the window leaves, the part that the history may take by our own count, which is not the provider's. */
+const SAFETY = 0.8;
+/** No single message may take more than this part of the history. */
+const LARGEST_SHARE = 1 / 8;
+
+/** The request for a continuation summary; its history fits the model's window. */
+export function buildContinuationRequest(input: ContinuationInput): MessageCreateParamsStreaming {
+  const { contextWindow, maxOutputTokens } = modelOf(input.model);
+  const maxTokens = Math.min(SUMMARY_TOKENS, maxOutputTokens);
+  const prompt = continuationPrompt(input.rejectedTools);
+  const budget = (contextWindow - maxTokens - estimateTokens(SYSTEM + prompt)) * SAFETY;
+  return {
+    model: input.model,
+    max_tokens: maxTokens,
+    system: SYSTEM,
+    messages: [
+      {
+        role: "user",
+        content: [
+          { type: "text", text: `<conversation>\n${trimHistory(input.messages, budget)}\n</conversation>` },
+          { type: "text", text: prompt },
+        ],
+      },
+    ],
+    stream: true,
+  };
+}
+
+function continuationPrompt(rejectedTools: readonly string[]): string {
+  if (rejectedTools.length === 0) return PROMPT;
+  const names = rejectedTools.map((name) => `- ${name}`).join("\n");
+  return `${PROMPT}\n\nNote: The following tool calls were requested but not executed due to context limits:\n${names}`;
+}
+
+/** The first message, which holds the task, and as many of the newest as fit; the oldest go first. */
+function trimHistory(messages: readonly Message[], budget: number): string {
+  const largest = budget * LARGEST_SHARE;
+  const firstIndex = messages.findIndex((message) => render(message) !== "");
+  const first = messages[firstIndex];
+  if (first === undefined) return "(empty)";
+  const head = shorten(render(first), largest);
+  let left = budget - estimateTokens(head) - 100;
+  const tail: string[] = [];
+  let index = messages.length - 1;
+  for (; index > firstIndex; index--) {
+    const message = messages[index];
+    const text = message === undefined ? "" : shorten(render(message), largest);
+    if (text === "") continue;
+    left -= estimateTokens(text) + 2;
+    if (left < 0) break;
+    tail.push(text);
+  }
+  const omitted = index - firstIndex;
+  if (omitted > 0) tail.push(`[… ${omitted} messages left out …]`);
+  return [head, ...tail.reverse()].join("\n\n");
+}
+
+/** One message as text; empty for what the model never saw. */
+function render(message: Message): string {
+  switch (message.type) {
+    case "user":
+      return `User:\n${renderBlocks(message.content)}`;
+    case "system":
+      return `System:\n${renderBlocks(message.content)}`;
+    case "agent": {
+      const text = message.content.map(renderProviderBlock).filter((part) => part !== "");
+      return text.length === 0 ? "" : `Agent:\n${text.join("\n")}`;
+    }
+    case "tool": {
+      const [outcome] = message.content;
+      return `Tool ${outcome.name} (${outcome.status}):\n${renderBlocks(outcome.output)}`;
+    }
+    case "note":
+    case "error":
+    case "continuation":
+    case "run_stop":
+      return "";
+  }
+}
+
+const renderBlocks = (blocks: readonly Block[]): string =>
+  blocks.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n") || "(nothing)";
+
+/** Thinking is left out: it is not needed for a summary, and may be unreadable. */
+function renderProviderBlock(block: ProviderBlock): string {
+  if (block.type === "text" && typeof block["text"] === "string") return block["text"].trim();
+  if (block.type === "tool_use")
+    return `[calls ${JSON.stringify(block["name"])} ${JSON.stringify(block["input"])}]`;
+  return "";
+}
+
+/** More than the note has. */
+const CUT_NOTE_TOKENS = 50;
+
+/** A text of at most `tokens`, cut in its middle. */
+function shorten(text: string, tokens: number): string {
+  const estimate = estimateTokens(text);
+  if (estimate <= tokens) return text;
+  // Dense text may sit at either end, so a proportional cut can still be too long; each round at least halves it.
+  const keep = Math.floor((text.length * (tokens - CUT_NOTE_TOKENS)) / estimate / 2);
+  if (keep <= 0) return "[…]";
+  const cut = wellFormed(
+    `${text.slice(0, keep)}\n[… ${text.length - 2 * keep} characters cut …]\n${text.slice(-keep)}`,
+  );
+  return estimateTokens(cut) <= tokens ? cut : shorten(cut.slice(0, keep), tokens);
+}
+
+/** A cut may halve a surrogate pair, which the provider refuses. */
+const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, "\ufffd");
+
+/**
+ * An upper estimate of a text's tokens. A tokenizer never makes more tokens than UTF-8 bytes; letters and blanks
+ * come two and more to a token in every text that people or programs write.
+ */
+export function estimateTokens(text: string): number {
+  let halves = 0;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code > 0x7ff)
+      halves += code >= 0xd800 && code <= 0xdfff ? 4 : 6; // a surrogate is half of four bytes
+    else if (code > 0x7f) halves += 4;
+    else halves += isLetterOrBlank(code) ? 1 : 2;
+  }
+  return Math.ceil(halves / 2);
+}
+
+function isLetterOrBlank(code: number): boolean {
+  return code === 0x20 || code === 0x0a || (code >= 0x61 && code <= 0x7a) || (code >= 0x41 && code <= 0x5a);
+}

@@ -1,0 +1,163 @@
+/**
+ * Owns: what an error of the provider means: its kind, whether asking again can help (REQ-BED-006), and a sentence
+ * for the person that says what to do. No keys, no markup, no stacks.
+ */
+import { APIConnectionError, APIError, AnthropicError } from "@anthropic-ai/sdk";
+import type { ErrorKind } from "../machine/message.ts";
+import { BrokenStream } from "./accumulate.ts";
+
+export type Failure = {
+  readonly errorKind: ErrorKind;
+  readonly message: string;
+  readonly retryable: boolean;
+  /** The provider's Retry-After in milliseconds. */
+  readonly retryAfterMs: number | null;
+};
+
+const CONTEXT_EXCEEDED =
+  /prompt is too long|context (window|limit|length)|maximum context|too many (input )?tokens/i;
+const OUT_OF_CREDIT = /quota|billing|credit balance|(spend|usage) limit/i;
+/** Such a limit passes by itself, whatever else its message mentions. */
+const PER_MINUTE = /per[- ]minute/i;
+
+/** The meaning of whatever a request to the provider was ended by. */
+export function classify(error: unknown): Failure {
+  if (error instanceof APIConnectionError) return unreachable(error);
+  if (error instanceof APIError) return classifyAnswer(error as APIError);
+  if (error instanceof BrokenStream || error instanceof SyntaxError) {
+    return failure("network", "The model's provider sent an answer that could not be read.", true);
+  }
+  if (error instanceof AnthropicError) {
+    return failure(
+      "auth",
+      "There is no usable API key. Set ANTHROPIC_API_KEY and send a message again.",
+      false,
+    );
+  }
+  // undici's word for a connection that broke while its body was read.
+  if (error instanceof TypeError && (error.message === "terminated" || error.cause !== undefined)) {
+    return unreachable(error);
+  }
+  return failure(
+    "unknown",
+    "The request to the model failed unexpectedly. Send a message to try again.",
+    false,
+  );
+}
+
+function classifyAnswer(error: APIError): Failure {
+  const failed = byTypeOrStatus(error, detailOf(error));
+  const forbidden = error.headers?.get("x-should-retry") === "false";
+  return {
+    ...failed,
+    retryable: failed.retryable && !forbidden,
+    retryAfterMs: retryAfter(error.headers?.get("retry-after") ?? null),
+  };
+}
+
+/** An error in mid-stream has a type and no status; a proxy's error has a status and no type. */
+function byTypeOrStatus(error: APIError, detail: string): Failure {
+  const { status } = error;
+  const type: string | null = error.type;
+  if (type === "overloaded_error" || status === 529) {
+    return failure("overloaded", "The model's provider is overloaded. Try again in a moment.", true);
+  }
+  if (type === "authentication_error" || status === 401) {
+    return failure(
+      "auth",
+      "The API key was refused. Check ANTHROPIC_API_KEY and send a message again.",
+      false,
+    );
+  }
+  if (type === "billing_error" || status === 402) return outOfCredit();
+  if (type === "permission_error" || status === 403) {
+    return failure(
+      "auth",
+      `The API key may not do this${because(detail)} Check the key's permissions.`,
+      false,
+    );
+  }
+  if (type === "rate_limit_error" || status === 429) {
+    if (OUT_OF_CREDIT.test(detail) && !PER_MINUTE.test(detail)) return outOfCredit();
+    return failure("rate_limit", "The provider's rate limit was reached. Try again in a moment.", true);
+  }
+  if (status === 408 || status === 502 || status === 503 || status === 504 || type === "timeout_error") {
+    return failure("network", `The model's provider could not be reached${code(status)}. Try again.`, true);
+  }
+  if (status === 409 || (status ?? 0) >= 500 || type === "api_error") {
+    return failure("unknown", `The model's provider failed internally${code(status)}. Try again.`, true);
+  }
+  if (CONTEXT_EXCEEDED.test(detail)) {
+    return failure(
+      "context_exhausted",
+      "The conversation no longer fits the model's context window. Continue in a new conversation.",
+      false,
+    );
+  }
+  if (OUT_OF_CREDIT.test(detail)) return outOfCredit();
+  if (status === 404 || type === "not_found_error") {
+    return failure(
+      "invalid_request",
+      `The provider does not know what was asked for${because(detail)}`,
+      false,
+    );
+  }
+  if (status === 413) {
+    return failure("invalid_request", "The request is too large for the provider. Send less at once.", false);
+  }
+  if (status !== undefined || type === "invalid_request_error") {
+    return failure("invalid_request", `The provider refused the request${because(detail)}`, false);
+  }
+  return failure("unknown", `The provider reported an error${because(detail)} Try again.`, true);
+}
+
+const outOfCredit = (): Failure =>
+  failure(
+    "rate_limit",
+    "The provider account's credit or usage limit is used up. Check its billing, then send a message again.",
+    false,
+  );
+
+function unreachable(error: Error): Failure {
+  const reason = connectionCode(error);
+  return failure(
+    "network",
+    `The model's provider could not be reached${reason === null ? "" : ` (${reason})`}. Check the network connection.`,
+    true,
+  );
+}
+
+function failure(errorKind: ErrorKind, message: string, retryable: boolean): Failure {
+  return { errorKind, message, retryable, retryAfterMs: null };
+}
+
+/** The system's code ("ECONNREFUSED") from the chain of causes. */
+function connectionCode(error: unknown): string | null {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth++) {
+    if ("code" in cause && typeof cause.code === "string" && /^[A-Z_]+$/.test(cause.code)) return cause.code;
+  }
+  return null;
+}
+
+/** The provider's own words, if they are fit to be shown. */
+function detailOf(error: APIError): string {
+  const words = error.apiMessage;
+  if (typeof words !== "string" || /<\/?[a-z!]/i.test(words)) return "";
+  const line = words
+    .replace(/sk-[\w-]+/g, "sk-…")
+    .replace(/\s+/g, " ")
+    .trim();
+  return line.length > 300 ? `${line.slice(0, 300)}…` : line;
+}
+
+const because = (detail: string): string =>
+  detail === "" ? "." : `: ${/[.!?…]$/.test(detail) ? detail : `${detail}.`}`;
+const code = (status: number | undefined): string => (status === undefined ? "" : ` (${status})`);
+
+/** Seconds or an HTTP date, as milliseconds from now. */
+function retryAfter(header: string | null): number | null {
+  if (header === null || header.trim() === "") return null;
+  const seconds = Number(header);
+  const ms = Number.isNaN(seconds) ? Date.parse(header) - Date.now() : seconds * 1000;
+  return Number.isFinite(ms) ? Math.max(0, Math.ceil(ms)) : null;
+}

@@ -1,0 +1,224 @@
+/**
+ * Owns: the order in which the system of `npm start` comes up and goes down (REQ-BED-007).
+ * Not here: signals and exit codes (main.ts), the single processes (children.ts, processes.ts).
+ */
+import { chmodSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { Client, Connection } from "@temporalio/client";
+import type { Config } from "../config.ts";
+import { migrate } from "../db/migrate.ts";
+import {
+  apiProcess,
+  apiUrl,
+  scriptedProcess,
+  STOP_ORDER,
+  temporalProcess,
+  workerProcess,
+} from "./children.ts";
+import { tryLock, type Lock } from "./lock.ts";
+import { freePort, isFree, rememberedPorts } from "./ports.ts";
+import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
+import { createSupervisor, stopLeftovers } from "./processes.ts";
+import { withProgress, type Report } from "./progress.ts";
+import { sendRestarted } from "./restart.ts";
+import { sentenceOf, StartError } from "./start-error.ts";
+import { ensureTemporalBinary } from "./temporal/find.ts";
+import { ensureSearchAttributes } from "./temporal/search-attributes.ts";
+import { waitForTemporal } from "./temporal/server.ts";
+
+export type Launcher = {
+  /**
+   * Brings everything up and says where it is.
+   *
+   * @returns the address at which requests are answered.
+   * @throws StartError
+   */
+  start(): Promise<string>;
+  /** Ends everything in order, whatever of it was started; within 10 seconds. */
+  stop(): Promise<void>;
+  /** Ends everything at once. */
+  kill(): void;
+};
+
+/** @param say prints a line for the person. */
+export function createLauncher(given: Config, say: (line: string) => void): Launcher {
+  const folders = foldersOf(given.dataDir);
+  const supervisor = createSupervisor({ ...folders, stopOrder: STOP_ORDER, say });
+  const interrupted = new AbortController();
+  let postgres: KeptPostgres | null = null;
+  let lock: Lock | null = null;
+
+  const step = <T>(what: string, work: (report: Report) => Promise<T>): Promise<T> => {
+    interrupted.signal.throwIfAborted();
+    return withProgress(what, { write: say }, work);
+  };
+
+  /** One that fails interrupts the others; all have come to an end before it is told. */
+  const together = async <T extends readonly Promise<unknown>[]>(
+    starts: readonly [...T],
+  ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> => {
+    for (const start of starts) start.catch((error: unknown) => interrupted.abort(error));
+    await Promise.allSettled(starts);
+    interrupted.signal.throwIfAborted();
+    return Promise.all(starts);
+  };
+
+  const startPostgres = async (): Promise<string> => {
+    if (given.databaseUrl !== null) return given.databaseUrl;
+    const kept = keepPostgres(given.dataDir, say);
+    postgres = kept;
+    return step("Postgres", (report) => kept.start(report));
+  };
+
+  const startTemporal = async (): Promise<{ address: string; ui: string | null }> => {
+    if (given.temporalAddress !== null) {
+      const address = given.temporalAddress;
+      const namespace = given.temporalNamespace;
+      await step(`Temporal at ${address}`, () =>
+        waitForTemporal(address, { namespace, within: 15_000, signal: interrupted.signal }),
+      );
+      return { address, ui: null };
+    }
+    const binary = await step("Temporal server", (onProgress) =>
+      ensureTemporalBinary({ onProgress, signal: interrupted.signal }),
+    );
+    if (binary.warning !== null) say(`Warning: ${binary.warning}`);
+    const ports = await rememberedPorts(join(folders.runDir, "ports.json"), ["temporal", "temporalUi"]);
+    const dbFile = join(folders.temporalDir, "temporal.db");
+    const spec = temporalProcess({
+      binary: binary.path,
+      dbFile,
+      namespace: given.temporalNamespace,
+      port: ports.temporal,
+      uiPort: ports.temporalUi,
+    });
+    await step("Temporal", () => supervisor.start(spec));
+    return { address: `127.0.0.1:${ports.temporal}`, ui: `http://127.0.0.1:${ports.temporalUi}` };
+  };
+
+  /** The address of the model, null for the provider's own. */
+  const startModel = async (): Promise<string | null> => {
+    if (!given.scriptedModel) return given.anthropicBaseUrl;
+    // Kept over its restarts; nothing outside has to know it.
+    const port = await freePort();
+    await step("Scripted model", () => supervisor.start(scriptedProcess(port)));
+    return `http://127.0.0.1:${port}`;
+  };
+
+  const announceRestart = async (address: string, databaseUrl: string): Promise<void> => {
+    const connection = await Connection.connect({ address });
+    try {
+      const namespace = given.temporalNamespace;
+      if (given.temporalAddress !== null) await ensureSearchAttributes(connection, namespace);
+      const client = new Client({ connection, namespace });
+      const policy = given.restartPolicy;
+      await step("Open conversations", (onProgress) =>
+        sendRestarted({ client, databaseUrl, policy, onProgress }),
+      );
+    } finally {
+      await connection.close();
+    }
+  };
+
+  return {
+    async start() {
+      makeFolders(folders);
+      lock = takeLock(folders.runDir, given.dataDir);
+      await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
+      const config = { ...given, port: await choosePort(given) };
+
+      const [databaseUrl, temporal, modelUrl] = await together([
+        startPostgres(),
+        startTemporal(),
+        startModel(),
+      ]);
+      await step("Database schema", (report) => migrate(databaseUrl, report));
+      await announceRestart(temporal.address, databaseUrl);
+
+      const services = { databaseUrl, temporalAddress: temporal.address, modelUrl };
+      await Promise.all([
+        step("Worker", () => supervisor.start(workerProcess(config, services))),
+        step("API", () => supervisor.start(apiProcess(config, services))),
+      ]);
+      interrupted.signal.throwIfAborted();
+      say(`Postgres         ${withoutPassword(databaseUrl)}`);
+      say(`Temporal         ${temporal.address}`);
+      if (temporal.ui !== null) say(`Temporal Web UI  ${temporal.ui}`);
+      say(`Model            ${modelLine(config)}`);
+      say(`Data and logs    ${given.dataDir}`);
+      return apiUrl(config);
+    },
+
+    async stop() {
+      interrupted.abort(new StartError("The start was interrupted."));
+      await supervisor.stop();
+      await postgres?.stop();
+      lock?.release();
+    },
+
+    kill() {
+      interrupted.abort(new StartError("The start was interrupted."));
+      supervisor.kill();
+      postgres?.kill();
+      lock?.release();
+    },
+  };
+}
+
+type Folders = {
+  readonly dataDir: string;
+  readonly runDir: string;
+  readonly logDir: string;
+  readonly temporalDir: string;
+};
+
+function foldersOf(dataDir: string): Folders {
+  return {
+    dataDir,
+    runDir: join(dataDir, "run"),
+    logDir: join(dataDir, "logs"),
+    temporalDir: join(dataDir, "temporal"),
+  };
+}
+
+function makeFolders({ dataDir, ...own }: Folders): void {
+  try {
+    // Others may enter it: as root, Postgres runs under another account.
+    mkdirSync(dataDir, { recursive: true, mode: 0o755 });
+    for (const folder of Object.values(own)) {
+      mkdirSync(folder, { recursive: true });
+      chmodSync(folder, 0o700);
+    }
+  } catch (error) {
+    throw new StartError(`DATA_DIR ${dataDir} cannot be used: ${sentenceOf(error)}. Set another one.`);
+  }
+}
+
+function takeLock(runDir: string, dataDir: string): Lock {
+  const result = tryLock(join(runDir, "launcher.lock"));
+  if (result.held) return result;
+  throw new StartError(
+    `Another start (process ${result.holder.pid}) uses ${dataDir} already. Stop it first, or set another DATA_DIR and another PORT.`,
+  );
+}
+
+async function choosePort(config: Config): Promise<number> {
+  if (config.port === 0) return freePort(config.host);
+  if (await isFree(config.port, config.host)) return config.port;
+  throw new StartError(
+    `Nothing can listen on ${apiUrl(config)}: another program does, or the address is not this machine's. Set PORT to another port.`,
+  );
+}
+
+function modelLine(config: Config): string {
+  if (config.scriptedModel) {
+    const why =
+      config.anthropicApiKey === null ? "No ANTHROPIC_API_KEY: using" : "SCRIPTED_MODEL is set: using";
+    return `${why} the built-in scripted model (demo, not a real model)`;
+  }
+  return config.anthropicBaseUrl === null ? config.model : `${config.model} at ${config.anthropicBaseUrl}`;
+}
+
+function withoutPassword(url: string): string {
+  return url.replace(/^(\w+:\/\/[^:/@]*):[^@/]*@/, "$1:***@");
+}

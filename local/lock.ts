@@ -1,0 +1,81 @@
+/**
+ * Owns: locks between processes of one machine: a file that names its holder. A holder that is gone, however it
+ * ended, holds nothing.
+ */
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { randomUUID } from "node:crypto";
+import { identify, isRunning, parseIdentity, type ProcessIdentity } from "./process-identity.ts";
+
+export type Lock = { readonly held: true; release(): void };
+export type Refused = { readonly held: false; readonly holder: ProcessIdentity };
+
+/** Takes the lock, or says who has it. The file's folder must exist. */
+export function tryLock(file: string): Lock | Refused {
+  const me = identify(process.pid);
+  if (me === null) throw new Error("The start time of this process cannot be read.");
+  // The nonce tells two locks of one process apart.
+  const content = JSON.stringify({ ...me, nonce: randomUUID() });
+  const own = `${file}.${randomUUID()}`;
+  writeFileSync(own, content);
+  try {
+    for (;;) {
+      if (link(own, file)) return { held: true, release: () => release(file, content) };
+      const found = read(file);
+      if (found === null) continue;
+      const holder = parseIdentity(found);
+      if (holder !== null && isRunning(holder)) return { held: false, holder };
+      discard(file, found);
+    }
+  } finally {
+    rmSync(own, { force: true });
+  }
+}
+
+/**
+ * Waits for the lock.
+ *
+ * @param onWait called once, when somebody else has it.
+ */
+export async function lock(file: string, onWait: () => void, signal?: AbortSignal): Promise<Lock> {
+  for (let attempt = 0; ; attempt++) {
+    const result = tryLock(file);
+    if (result.held) return result;
+    if (attempt === 0) onWait();
+    await pause(200, undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+/** Takes a dead holder's file away, unless it became somebody else's in between. */
+function discard(file: string, stale: string): void {
+  const aside = `${file}.${randomUUID()}`;
+  try {
+    renameSync(file, aside);
+  } catch {
+    return;
+  }
+  if (read(aside) !== stale) link(aside, file);
+  rmSync(aside, { force: true });
+}
+
+function release(file: string, content: string): void {
+  if (read(file) === content) rmSync(file, { force: true });
+}
+
+function link(from: string, to: string): boolean {
+  try {
+    linkSync(from, to);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+function read(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * Owns: one child process over its whole life: spawned in a process group of its own (Ctrl-C reaches the launcher
+ * only), its words in a log file (a pipe would break with the launcher), its identity on disk for the next start,
+ * started again when it dies, ended by SIGTERM and then SIGKILL.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { identify } from "./process-identity.ts";
+import { sentenceOf, StartError } from "./start-error.ts";
+
+export type ProcessSpec = {
+  /** Unique; names the log and the line that people read. */
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+  /**
+   * When it is ready: a line that it prints, or a check that resolves. The signal aborts when the process has ended.
+   * Without it, it is ready once it runs.
+   */
+  readonly ready?: { readonly line: RegExp } | { readonly check: (signal: AbortSignal) => Promise<void> };
+  /** Milliseconds in which it must become ready; 60000 by default. */
+  readonly readyWithin?: number;
+  /** Milliseconds between SIGTERM and SIGKILL. */
+  readonly stopWithin: number;
+};
+
+export type ProcessFiles = { readonly log: string; readonly identity: string };
+
+/** Milliseconds before a process that died is started again; doubled each time, up to the longest. */
+const FIRST_BACKOFF = 100;
+const LONGEST_BACKOFF = 5000;
+/** One that ran for so many milliseconds is well: its next death counts as the first. */
+const WELL_AFTER = 10_000;
+const LARGEST_LOG = 10_000_000;
+
+export class ManagedProcess {
+  readonly #spec: ProcessSpec;
+  readonly #files: ProcessFiles;
+  readonly #say: (line: string) => void;
+  #child: ChildProcess | null = null;
+  #ended: Promise<void> = Promise.resolve();
+  #restart: NodeJS.Timeout | undefined;
+  #backoff = FIRST_BACKOFF;
+  #wasReady = false;
+  #stopping = false;
+
+  constructor(spec: ProcessSpec, files: ProcessFiles, say: (line: string) => void) {
+    this.#spec = spec;
+    this.#files = files;
+    this.#say = say;
+  }
+
+  /** null while it does not run. */
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /**
+   * Starts it and waits until it is ready; from then on it is started again whenever it dies.
+   *
+   * @throws StartError with its last words, when it ends first or takes too long.
+   */
+  async start(): Promise<void> {
+    const { name, ready, readyWithin = 60_000 } = this.#spec;
+    const from = this.#spawn();
+    const gone = new AbortController();
+    void this.#ended.then(() => gone.abort());
+    const waiting = AbortSignal.any([gone.signal, AbortSignal.timeout(readyWithin)]);
+    try {
+      if (ready !== undefined) {
+        await ("line" in ready ? this.#saidLine(ready.line, from, waiting) : ready.check(waiting));
+      }
+    } catch (error) {
+      if (this.#stopping) throw error;
+      const cause = gone.signal.aborted
+        ? "ended before it was ready"
+        : waiting.aborted
+          ? `was not ready within ${readyWithin / 1000} s`
+          : `is not ready: ${sentenceOf(error)}`;
+      throw new StartError(`The ${name} process ${cause}.${this.#lastWords(from)}`);
+    }
+    this.#wasReady = true;
+    if (gone.signal.aborted) this.#startAgain();
+  }
+
+  /** Ends it for good; resolves when it is gone. */
+  async stop(within = this.#spec.stopWithin): Promise<void> {
+    this.#stopping = true;
+    clearTimeout(this.#restart);
+    this.#signal("SIGTERM");
+    const late = setTimeout(() => this.#signal("SIGKILL"), within);
+    await this.#ended;
+    clearTimeout(late);
+  }
+
+  /** Ends it at once. */
+  kill(): void {
+    this.#stopping = true;
+    clearTimeout(this.#restart);
+    this.#signal("SIGKILL");
+  }
+
+  /** Returns where in the log this run begins. */
+  #spawn(): number {
+    const { command, args, env, cwd } = this.#spec;
+    const { log, fd, from } = openLog(this.#files.log);
+    const startedAt = performance.now();
+    const child = spawn(command, args, { env, cwd, detached: true, stdio: ["ignore", fd, fd] });
+    closeSync(fd);
+    const identity = child.pid === undefined ? null : identify(child.pid);
+    if (identity !== null) writeFileSync(this.#files.identity, JSON.stringify(identity));
+    this.#child = child;
+    this.#ended = new Promise((resolve) => {
+      const settle = (how: string) => {
+        if (this.#child !== child) return;
+        this.#child = null;
+        rmSync(this.#files.identity, { force: true });
+        if (performance.now() - startedAt > WELL_AFTER) this.#backoff = FIRST_BACKOFF;
+        if (this.#wasReady && !this.#stopping) {
+          this.#say(`The ${this.#spec.name} process ended (${how}) and is started again; see ${log}`);
+          this.#startAgain();
+        }
+        resolve();
+      };
+      child.once("error", (error) => {
+        if (child.pid === undefined) settle(sentenceOf(error));
+      });
+      child.once("exit", (code, signal) => settle(signal ?? `exit code ${String(code)}`));
+    });
+    return from;
+  }
+
+  #startAgain(): void {
+    if (this.#stopping) return;
+    this.#restart = setTimeout(() => void this.#spawn(), this.#backoff);
+    this.#backoff = Math.min(this.#backoff * 2, LONGEST_BACKOFF);
+  }
+
+  /** To the whole group; a child whose end was seen is never signalled, its number may be somebody else's. */
+  #signal(signal: NodeJS.Signals): void {
+    const pid = this.#child?.pid;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, signal);
+    } catch {
+      // It ended in this instant.
+    }
+  }
+
+  async #saidLine(line: RegExp, from: number, waiting: AbortSignal): Promise<void> {
+    while (!line.test(this.#wordsSince(from))) await pause(50, undefined, { signal: waiting });
+  }
+
+  #wordsSince(from: number): string {
+    return readFileSync(this.#files.log).subarray(from).toString();
+  }
+
+  /** Its last lines, without stacks: those are in the log. */
+  #lastWords(from: number): string {
+    const lines = this.#wordsSince(from)
+      .split("\n")
+      .filter((line) => line.trim() !== "" && !/^\s+at /.test(line));
+    const last = lines.slice(-8).map((line) => `\n  | ${line.slice(0, 300)}`);
+    return `${last.length === 0 ? "" : ` Its last words:${last.join("")}`}\nAll of them: ${this.#files.log}`;
+  }
+}
+
+/** Opens the log for appending; one that has grown large is put aside, and the one before it forgotten. */
+function openLog(log: string): { log: string; fd: number; from: number } {
+  try {
+    if (statSync(log).size > LARGEST_LOG) renameSync(log, `${log}.1`);
+  } catch {
+    // The first start.
+  }
+  const fd = openSync(log, "a", 0o600);
+  return { log, fd, from: statSync(log).size };
+}

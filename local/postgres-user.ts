@@ -1,0 +1,105 @@
+/**
+ * Owns: the user under which PostgreSQL runs. It refuses root; a container or a fresh machine often has nothing
+ * else.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { chown, lstat, readdir, readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+export type ServerUser = {
+  /** The owner of its files, as this process sees it. */
+  readonly uid: number;
+  readonly gid: number;
+  /** Makes a folder and all in it the user's. */
+  own(folder: string): Promise<void>;
+  /** Detached, so that Ctrl-C ends it only when everything else is over; its output goes to the file. */
+  spawn(program: string, args: readonly string[], output: number | "pipe"): ChildProcess;
+};
+
+/**
+ * This process's own user, unless that is root: then `postgres` or `nobody` if they can reach the given folders,
+ * else root under another name in a user namespace.
+ */
+export async function chooseUser(folders: readonly string[]): Promise<ServerUser> {
+  const uid = process.getuid?.() ?? 0;
+  if (uid !== 0) {
+    return { uid, gid: process.getgid?.() ?? uid, own: () => Promise.resolve(), spawn: spawner([]) };
+  }
+  for (const user of await unprivilegedUsers()) {
+    const reached = await Promise.all(folders.map((folder) => reaches(user, folder)));
+    if (!reached.every(Boolean)) continue;
+    return { ...user, own: (folder) => ownAll(folder, user), spawn: spawner([], user) };
+  }
+  const namespace = ["unshare", "--user", "--map-user=65534", "--map-group=65534"];
+  if (spawnSync("unshare", [...namespace.slice(1), "true"]).status === 0) {
+    const root = { uid: 0, gid: 0 };
+    return { ...root, own: (folder) => ownAll(folder, root), spawn: spawner(namespace) };
+  }
+  throw new Error(
+    "PostgreSQL does not run as root, and no other user can reach " +
+      `${folders.join(" and ")}. Start as another user, set DATA_DIR to a folder that others can enter, ` +
+      "or set DATABASE_URL to a PostgreSQL server.",
+  );
+}
+
+/** Runs a program to its end. */
+export async function runAs(
+  user: ServerUser,
+  program: string,
+  args: readonly string[],
+): Promise<{ code: number | null; output: string }> {
+  const child = user.spawn(program, args, "pipe");
+  let output = "";
+  child.stdout?.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr?.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => resolve({ code, output }));
+  });
+}
+
+function spawner(prefix: readonly string[], user?: { uid: number; gid: number }): ServerUser["spawn"] {
+  return (program, args, output) => {
+    const [command = program, ...rest] = [...prefix, program, ...args];
+    return spawn(command, rest, {
+      // PostgreSQL changes into its data folder by itself, and the present one may be closed to its user.
+      cwd: "/",
+      detached: true,
+      env: { PATH: process.env["PATH"], LC_ALL: "C", LANG: "C", TZ: "UTC" },
+      stdio: ["ignore", output, output],
+      ...user,
+    });
+  };
+}
+
+type Account = { readonly uid: number; readonly gid: number };
+
+async function unprivilegedUsers(): Promise<Account[]> {
+  const passwd = await readFile("/etc/passwd", "utf8").catch(() => "");
+  const lines = passwd.split("\n").map((line) => line.split(":"));
+  return ["postgres", "nobody"].flatMap((name) => {
+    const line = lines.find((fields) => fields[0] === name);
+    const [uid, gid] = [Number(line?.[2]), Number(line?.[3])];
+    // macOS has a nobody of -2.
+    return uid > 0 && gid > 0 ? [{ uid, gid }] : [];
+  });
+}
+
+/** Every folder above can be entered, and this one too. */
+async function reaches(user: Account, folder: string): Promise<boolean> {
+  const { mode, uid, gid } = await stat(folder);
+  const enter = uid === user.uid ? 0o100 : gid === user.gid ? 0o010 : 0o001;
+  if ((mode & enter) === 0) return false;
+  const above = dirname(folder);
+  return above === folder || reaches(user, above);
+}
+
+async function ownAll(path: string, user: Account): Promise<void> {
+  const found = await lstat(path);
+  // The folder itself comes last, so that an interrupted change is taken up again.
+  if (found.uid === user.uid && found.gid === user.gid) return;
+  if (found.isDirectory()) {
+    for (const name of await readdir(path)) await ownAll(join(path, name), user);
+  }
+  if (!found.isSymbolicLink()) await chown(path, user.uid, user.gid);
+}

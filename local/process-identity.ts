@@ -1,0 +1,73 @@
+/**
+ * Owns: telling a process from another one that was given the same number later. A number alone is never
+ * enough to send a signal to a process that somebody else started.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+
+/** A process and when it started, in words that no other process of this machine ever shares. */
+export type ProcessIdentity = { readonly pid: number; readonly startedAt: string };
+
+/** The identity of a running process; null when there is none, or only its unreaped remains. */
+export function identify(pid: number): ProcessIdentity | null {
+  const startedAt = process.platform === "linux" ? startOnLinux(pid) : startByPs(pid);
+  return startedAt === null ? null : { pid, startedAt };
+}
+
+/** The very process that was identified is still running. */
+export function isRunning(identity: ProcessIdentity): boolean {
+  return identify(identity.pid)?.startedAt === identity.startedAt;
+}
+
+/** A process of this number runs now, and its program has this name (`postgres`). */
+export function runsProgram(pid: number, program: string): boolean {
+  if (identify(pid) === null) return false;
+  try {
+    const name =
+      process.platform === "linux"
+        ? readFileSync(`/proc/${pid}/comm`, "utf8").trim()
+        : basename(execFileSync("ps", ["-o", "comm=", "-p", String(pid)], { encoding: "utf8" }).trim());
+    return name === program;
+  } catch {
+    return false;
+  }
+}
+
+/** Reads back what was written as JSON; null for anything else. */
+export function parseIdentity(text: string): ProcessIdentity | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== "object" || value === null) return null;
+    const { pid, startedAt } = value as Partial<Record<keyof ProcessIdentity, unknown>>;
+    const valid = Number.isSafeInteger(pid) && (pid as number) > 1 && typeof startedAt === "string";
+    return valid ? { pid: pid as number, startedAt } : null;
+  } catch {
+    return null;
+  }
+}
+
+function startOnLinux(pid: number): string | null {
+  try {
+    // The command's name, in parentheses, may hold spaces and parentheses itself.
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const [state] = fields;
+    const ticks = fields[19];
+    if (ticks === undefined || state === "Z" || state === "X") return null;
+    // Ticks count from boot, so the boot is part of the identity.
+    return `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()}/${ticks}`;
+  } catch {
+    return null;
+  }
+}
+
+function startByPs(pid: number): string | null {
+  try {
+    const output = execFileSync("ps", ["-o", "stat=,lstart=", "-p", String(pid)], { encoding: "utf8" });
+    const [state = "", ...started] = output.trim().split(/\s+/);
+    return state.startsWith("Z") || started.length === 0 ? null : started.join(" ");
+  } catch {
+    return null;
+  }
+}

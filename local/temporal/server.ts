@@ -1,0 +1,153 @@
+/**
+ * Owns: how the development server is run: its flags, its settings, and when it is ready. A workflow's hand-offs are
+ * five times slower with the server's defaults.
+ * Not here: who restarts it (processes.ts), where the program comes from (find.ts).
+ */
+import { spawn } from "node:child_process";
+import { setTimeout as pause } from "node:timers/promises";
+import { Connection } from "@temporalio/client";
+import { freePort } from "../ports.ts";
+import { sentenceOf, StartError } from "../start-error.ts";
+import { SEARCH_ATTRIBUTES } from "./search-attributes.ts";
+
+/** Each shard's queues are read 20 times a second by default, and the development server has one shard. */
+const POLLS_PER_SECOND = 2000;
+
+const SETTINGS: Readonly<Record<string, number | boolean>> = {
+  "history.transferProcessorMaxPollRPS": POLLS_PER_SECOND,
+  "history.timerProcessorMaxPollRPS": POLLS_PER_SECOND,
+  "history.outboundProcessorMaxPollRPS": POLLS_PER_SECOND,
+  "history.visibilityProcessorMaxPollRPS": POLLS_PER_SECOND,
+  // A cancel is pushed to the worker instead of waiting for a heartbeat.
+  "frontend.WorkerCommandsEnabled": true,
+  "system.enableCancelActivityWorkerCommand": true,
+  // Activities without a workflow: the questions to a tool host (describeHost, checkDirectory).
+  "activity.enableStandalone": true,
+};
+
+export type TemporalOptions = {
+  /** Path of the program. */
+  readonly binary: string;
+  /** The database; without it everything is in memory and lost at the end. Its folder exists. */
+  readonly dbFile?: string;
+  /** Made if it does not exist; the namespace `default` is there in any case. */
+  readonly namespace?: string;
+  readonly port: number;
+  /** null: no Web UI. */
+  readonly uiPort: number | null;
+};
+
+export type Command = {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+};
+
+/** What to run for a server with these options. It listens on loopback only. */
+export function temporalCommand(options: TemporalOptions): Command {
+  const { binary, dbFile, namespace = "default", port, uiPort } = options;
+  // Safe against a killed process, though not against power loss; a lost Temporal database loses no conversation.
+  const pragmas = ["journal_mode=WAL", "synchronous=NORMAL"].flatMap((pragma) => ["--sqlite-pragma", pragma]);
+  const attributes = Object.keys(SEARCH_ATTRIBUTES).flatMap((name) => [
+    "--search-attribute",
+    `${name}=Keyword`,
+  ]);
+  const settings = Object.entries(SETTINGS).flatMap(([key, value]) => [
+    "--dynamic-config-value",
+    `${key}=${JSON.stringify(value)}`,
+  ]);
+  const args = [
+    ...["server", "start-dev", "--ip", "127.0.0.1", "--port", String(port), "--log-level", "error"],
+    ...["--namespace", namespace],
+    ...(uiPort === null ? ["--headless"] : ["--ui-port", String(uiPort), "--ui-disable-news-fetch"]),
+    ...(dbFile === undefined ? [] : ["--db-filename", dbFile, ...pragmas]),
+    ...attributes,
+    ...settings,
+  ];
+  const { PATH, HOME, TMPDIR, TZ } = process.env;
+  // Fewer garbage collections: 15-20 % of the server's processor time.
+  return { command: binary, args, env: { PATH, HOME, TMPDIR, TZ, GOGC: "400" } };
+}
+
+/**
+ * Waits until the server answers and knows its namespace.
+ *
+ * @param within milliseconds.
+ * @throws StartError
+ */
+export async function waitForTemporal(
+  address: string,
+  options: { readonly namespace?: string; readonly within?: number; readonly signal?: AbortSignal } = {},
+): Promise<void> {
+  const { namespace = "default", within = 30_000, signal } = options;
+  const deadline = performance.now() + within;
+  for (;;) {
+    signal?.throwIfAborted();
+    try {
+      const connection = await Connection.connect({ address, connectTimeout: 1000 });
+      try {
+        await connection.workflowService.describeNamespace({ namespace });
+        return;
+      } finally {
+        await connection.close();
+      }
+    } catch (error) {
+      if (performance.now() > deadline) {
+        throw new StartError(`The Temporal server at ${address} does not answer: ${sentenceOf(error)}`);
+      }
+    }
+    await pause(50);
+  }
+}
+
+export type RunningTemporal = {
+  /** `host:port` */
+  readonly address: string;
+  /** null without a Web UI. */
+  readonly uiUrl: string | null;
+  readonly pid: number;
+  /** Ends it; at once after two seconds. */
+  stop(): Promise<void>;
+};
+
+/** Starts a server for a test: a child that ends with this process, on free ports unless they are given. */
+export async function startTemporal(options: {
+  readonly binary: string;
+  readonly dbFile?: string;
+  readonly port?: number;
+  readonly uiPort?: number | null;
+}): Promise<RunningTemporal> {
+  const { port = await freePort(), uiPort = null } = options;
+  const { command, args, env } = temporalCommand({ ...options, port, uiPort });
+  const child = spawn(command, args, { env, stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.on("data", (chunk: Buffer) => {
+    said = (said + chunk.toString()).slice(-2000);
+  });
+  const ended = new AbortController();
+  const exit = new Promise<void>((resolve) => {
+    const settle = () => {
+      ended.abort(new StartError(`The Temporal server ended: ${said.trim()}`));
+      resolve();
+    };
+    child.once("error", settle);
+    child.once("exit", settle);
+  });
+  const killNow = () => child.kill("SIGKILL");
+  process.once("exit", killNow);
+  const stop = async () => {
+    const late = setTimeout(killNow, 2000);
+    child.kill("SIGTERM");
+    await exit;
+    clearTimeout(late);
+    process.off("exit", killNow);
+  };
+  const address = `127.0.0.1:${port}`;
+  try {
+    await waitForTemporal(address, { signal: ended.signal });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { address, uiUrl: uiPort === null ? null : `http://127.0.0.1:${uiPort}`, pid: child.pid ?? 0, stop };
+}

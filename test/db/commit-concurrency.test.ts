@@ -1,0 +1,117 @@
+/** Commits that meet: they wait for one another, and event numbers stay in order and without gaps (rule 3). */
+import { expect, test } from "vitest";
+import { commit } from "../../db/commit.ts";
+import { setTitle } from "../../db/conversations.ts";
+import { readEvents } from "../../db/events.ts";
+import { readMessages } from "../../db/messages.ts";
+import { getConversation } from "../../db/views.ts";
+import {
+  chain,
+  createConversation,
+  newId,
+  profileOf,
+  testDatabase,
+  userMessage,
+  warned,
+} from "./fixtures.ts";
+
+const windowOf = () => 1000;
+
+test("four writers with the same batches: each batch is applied once", async () => {
+  const db = await testDatabase();
+  const { id, head } = await createConversation(db, {}, { title: "A title" });
+  const batches = chain(
+    Array.from({ length: 20 }, (_, n) => ({
+      messages: [userMessage(n + 1, `message ${n}`)],
+      notices: [warned],
+    })),
+    head,
+  );
+  const writers = Array.from({ length: 4 }, async () => {
+    for (let n = 0; n < batches.length; n += 1) {
+      // Everything that may be unconfirmed is carried along.
+      const committed = await commit(db, id, batches.slice(Math.max(0, n - 3), n + 1));
+      expect(committed.fork).toBe(false);
+      expect(committed.confirmed).toBeGreaterThanOrEqual(n + 2);
+    }
+  });
+  await Promise.all(writers);
+  const events = await readEvents(db, id, 0, 100);
+  expect(events.map((event) => event.number)).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
+  expect(events.map((event) => event.name)).toEqual(
+    batches.flatMap(() => ["message.added", "context.warned"]),
+  );
+  expect((await readMessages(db, id, { limit: 100 })).map((message) => message.sequence)).toEqual(
+    batches.map((_, n) => n + 1),
+  );
+});
+
+test("titles given meanwhile take their event numbers in turn", async () => {
+  const db = await testDatabase();
+  const { id, head } = await createConversation(db, {}, { title: "Before" });
+  const batches = chain(
+    Array.from({ length: 15 }, () => ({ notices: [warned] })),
+    head,
+  );
+  await Promise.all([
+    ...Array.from({ length: 15 }, (_, n) => setTitle(db, id, `Title ${n}`)),
+    (async () => {
+      for (const batch of batches) await commit(db, id, [batch]);
+    })(),
+  ]);
+  const events = await readEvents(db, id, 0, 100);
+  expect(events.map((event) => event.number)).toEqual(Array.from({ length: 30 }, (_, n) => n + 1));
+  expect((await getConversation(db, id, windowOf))?.lastEvent).toBe(30);
+});
+
+test("two openings at once: one row, and the loser learns that it is a fork", async () => {
+  const db = await testDatabase();
+  for (let round = 0; round < 10; round += 1) {
+    const id = newId();
+    const rivals = [chain([{}]), chain([{}])].flat();
+    const results = await Promise.all(
+      rivals.map((batch) => commit(db, id, [batch], { profile: profileOf(id), title: "Same" })),
+    );
+    const [winner, ...others] = results.filter((result) => !result.fork);
+    expect(others).toEqual([]);
+    const loser = results.find((result) => result.fork);
+    expect(loser).toEqual({ ...winner, fork: true });
+  }
+});
+
+test("conversations opened at once with one title have slugs of their own", async () => {
+  const db = await testDatabase();
+  const ids = Array.from({ length: 8 }, newId);
+  const results = await Promise.all(
+    ids.map((id) => commit(db, id, chain([{}]), { profile: profileOf(id), title: "Same" })),
+  );
+  expect(results.filter((result) => result.fork)).toEqual([]);
+  const views = await Promise.all(ids.map((id) => getConversation(db, id, windowOf)));
+  expect(new Set(views.map((view) => view?.slug)).size).toBe(8);
+});
+
+test("a commit waits for another connection that holds the row, and then follows from what that wrote", async () => {
+  const db = await testDatabase();
+  const { id, head } = await createConversation(db);
+  const [batch] = chain([{ notices: [warned] }], head);
+  if (batch === undefined) throw new Error("a chain of one has a head");
+  const order: string[] = [];
+  const waiting = await db.sql.begin(async (transaction) => {
+    await transaction`update conversations set batch_id = 'rewritten' where id = ${id}`;
+    const committing = commit(db, id, [batch]).then((committed) => {
+      order.push("committed");
+      return committed;
+    });
+    // Wait until the commit is seen to wait for this transaction.
+    for (;;) {
+      // On another connection: within a transaction this view does not change.
+      const blocked = await db.sql`
+        select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+      if (blocked.length > 0) break;
+    }
+    order.push("released");
+    return { committing };
+  });
+  expect(await waiting.committing).toMatchObject({ batchId: "rewritten", fork: true });
+  expect(order).toEqual(["released", "committed"]);
+});

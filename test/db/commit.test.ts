@@ -1,0 +1,358 @@
+/** The fence (rules 1 to 3): what a commit applies, skips and refuses, and what it answers. REQ-BED-007. */
+import { describe, expect, test } from "vitest";
+import { commit } from "../../db/commit.ts";
+import { lastEventOf, readEvents } from "../../db/events.ts";
+import { loadConversation } from "../../db/load.ts";
+import { readMessages } from "../../db/messages.ts";
+import { getConversation } from "../../db/views.ts";
+import type { Batch } from "../../machine/batch.ts";
+import {
+  chain,
+  createConversation,
+  newId,
+  profileOf,
+  queued,
+  testDatabase,
+  toolMessage,
+  userMessage,
+  valueWith,
+  warned,
+} from "./fixtures.ts";
+
+const windowOf = () => 1000;
+
+function three(): [Batch, Batch, Batch] {
+  const [first, second, third] = chain([
+    { messages: [userMessage(1, "one")], conversation: valueWith({ sequence: 1 }), awaits: "a" },
+    {
+      messages: [userMessage(2, "two")],
+      notices: [warned],
+      conversation: valueWith({ sequence: 2 }),
+      awaits: "b",
+    },
+    { messages: [userMessage(3, "three")], conversation: valueWith({ sequence: 3 }), awaits: "c" },
+  ]);
+  if (first === undefined || second === undefined || third === undefined)
+    throw new Error("three were asked for");
+  return [first, second, third];
+}
+
+describe("what is applied", () => {
+  test("batches are applied in order, and the answer names the row's step, batch and operation", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const batches = three();
+    const opening = { profile: profileOf(id), title: null };
+    expect(await commit(db, id, batches, opening)).toEqual({
+      confirmed: 3,
+      batchId: batches[2].id,
+      awaits: "c",
+      fork: false,
+    });
+    expect((await readMessages(db, id, { limit: 10 })).map((m) => m.id)).toEqual(
+      batches.flatMap((batch) => batch.messages.map((m) => m.id)),
+    );
+    const loaded = await loadConversation(db, id);
+    expect(loaded?.conversation).toEqual(batches[2].conversation);
+  });
+
+  test("each message is one event, then each notice, numbered without gaps", async () => {
+    const db = await testDatabase();
+    const batches = three();
+    const id = newId();
+    await commit(db, id, batches.slice(0, 1), { profile: profileOf(id), title: null });
+    await commit(db, id, batches.slice(1));
+    const events = await readEvents(db, id, 0, 100);
+    expect(events.map(({ number, name }) => [number, name])).toEqual([
+      [1, "message.added"],
+      [2, "message.added"],
+      [3, "context.warned"],
+      [4, "message.added"],
+    ]);
+    expect(events[1]?.data).toEqual(batches[1].messages[0]);
+    expect(events[2]?.data).toEqual(warned.data);
+    expect(await lastEventOf(db, id)).toBe(4);
+  });
+
+  test("the same commit twice changes nothing the second time", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const batches = three();
+    const opening = { profile: profileOf(id), title: null };
+    const first = await commit(db, id, batches, opening);
+    const second = await commit(db, id, batches, opening);
+    expect(second).toEqual(first);
+    expect(await lastEventOf(db, id)).toBe(4);
+  });
+
+  test("carried batches: those that are known are skipped, the rest is applied", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const [first, second, third] = three();
+    await commit(db, id, [first], { profile: profileOf(id), title: null });
+    expect(await commit(db, id, [first, second])).toMatchObject({ confirmed: 2, fork: false });
+    expect(await commit(db, id, [first, second, third])).toMatchObject({ confirmed: 3, fork: false });
+    expect(await readMessages(db, id, { limit: 10 })).toHaveLength(3);
+  });
+
+  test("a late writer is skipped silently and learns what the row waits for now", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const [first, second, third] = three();
+    await commit(db, id, [first, second, third], { profile: profileOf(id), title: null });
+    expect(await commit(db, id, [first, second])).toEqual({
+      confirmed: 3,
+      batchId: third.id,
+      awaits: "c",
+      fork: false,
+    });
+    expect(await lastEventOf(db, id)).toBe(4);
+  });
+
+  test("the queue is replaced when it differs", async () => {
+    const db = await testDatabase();
+    const [one, two] = [queued("one"), { ...queued("two"), delivery: "steer" as const }];
+    const { id, head } = await createConversation(db, { conversation: valueWith({ queue: [one, two] }) });
+    const queueNow = async () => (await getConversation(db, id, windowOf))?.queue;
+    expect(await queueNow()).toEqual([one, two]);
+    const changed = { ...one, text: "one, withdrawn and sent anew" };
+    const steps = chain(
+      [[one, two], [two, one], [two, changed], []].map((queue) => ({ conversation: valueWith({ queue }) })),
+      head,
+    );
+    for (const batch of steps) {
+      await commit(db, id, [batch]);
+      expect(await queueNow()).toEqual(batch.conversation.queue);
+    }
+  });
+
+  test("archiving is told as conversation.changed", async () => {
+    const db = await testDatabase();
+    const { id, head } = await createConversation(db, {}, { title: "A title" });
+    await commit(db, id, chain([{ archived: true, notices: [warned] }, {}], head));
+    expect((await getConversation(db, id, windowOf))?.archived).toBe(true);
+    expect((await readEvents(db, id, 0, 10)).map(({ name, data }) => [name, data])).toEqual([
+      ["context.warned", warned.data],
+      ["conversation.changed", { title: "A title", archived: true }],
+    ]);
+  });
+
+  test("no batches: the row as it is", async () => {
+    const db = await testDatabase();
+    const { id, head } = await createConversation(db, { awaits: "x" });
+    expect(await commit(db, id, [])).toEqual({ confirmed: 1, batchId: head.id, awaits: "x", fork: false });
+  });
+});
+
+describe("a fork: nothing is written", () => {
+  test("a gap between the row and the batches, and out of order only the batches that follow", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const [first, second, third] = three();
+    await commit(db, id, [first], { profile: profileOf(id), title: null });
+    expect(await commit(db, id, [third])).toEqual({
+      confirmed: 1,
+      batchId: first.id,
+      awaits: "a",
+      fork: true,
+    });
+    expect(await readMessages(db, id, { limit: 10 })).toHaveLength(1);
+    expect(await commit(db, id, [second])).toMatchObject({ confirmed: 2, fork: false });
+    expect(await commit(db, id, [third])).toMatchObject({ confirmed: 3, fork: false });
+  });
+
+  test("a gap among the batches", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const [first, , third] = three();
+    const opening = { profile: profileOf(id), title: null };
+    expect(await commit(db, id, [first, third], opening)).toMatchObject({ confirmed: 0, fork: true });
+    expect(await loadConversation(db, id)).toBeNull();
+  });
+
+  test("the row's step under another id", async () => {
+    const db = await testDatabase();
+    const { id, head } = await createConversation(db);
+    const rival = { ...head, id: "another" };
+    const [next] = chain([{ messages: [userMessage(1, "lost?")] }], rival);
+    expect(await commit(db, id, [rival])).toMatchObject({ confirmed: 1, batchId: head.id, fork: true });
+    expect(await commit(db, id, next === undefined ? [] : [rival, next])).toMatchObject({
+      confirmed: 1,
+      fork: true,
+    });
+    expect(await readMessages(db, id, { limit: 10 })).toEqual([]);
+  });
+
+  test("the next step after another batch", async () => {
+    const db = await testDatabase();
+    const { id, head } = await createConversation(db);
+    const next = chain([{ messages: [userMessage(1, "lost?")] }, {}], { step: 1, id: "another" });
+    expect(await commit(db, id, next)).toEqual({
+      confirmed: 1,
+      batchId: head.id,
+      awaits: null,
+      fork: true,
+    });
+    expect(await lastEventOf(db, id)).toBe(0);
+  });
+
+  test("a mismatch further on takes back what came before it", async () => {
+    const db = await testDatabase();
+    const { id, head } = await createConversation(db);
+    const [good] = chain([{ messages: [userMessage(1, "good")] }], head);
+    const [bad] = chain([{}], { step: 2, id: "another" });
+    if (good === undefined || bad === undefined) throw new Error("a chain of one has a head");
+    expect(await commit(db, id, [good, bad])).toMatchObject({ confirmed: 1, fork: true });
+    expect(await readMessages(db, id, { limit: 10 })).toEqual([]);
+  });
+
+  test("no row and no opening, or an opening without the first batch", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const [, second] = three();
+    const nothing = { confirmed: 0, batchId: null, awaits: null, fork: true };
+    expect(await commit(db, id, three())).toEqual(nothing);
+    expect(await commit(db, id, [second], { profile: profileOf(id), title: null })).toEqual(nothing);
+    expect(await loadConversation(db, id)).toBeNull();
+  });
+
+  test("a sub-agent whose parent is gone", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const profile = profileOf(id, { parentId: "gone", userInitiated: false });
+    expect(await commit(db, id, three(), { profile, title: null })).toMatchObject({
+      confirmed: 0,
+      fork: true,
+    });
+  });
+});
+
+describe("opening", () => {
+  test("title and slug come from the given title", async () => {
+    const db = await testDatabase();
+    const { id } = await createConversation(
+      db,
+      { messages: [userMessage(1, "hello")] },
+      { title: "Fix the Flaky Test!" },
+    );
+    expect(await getConversation(db, id, windowOf)).toMatchObject({
+      title: "Fix the Flaky Test!",
+      slug: "fix-the-flaky-test",
+    });
+  });
+
+  test("without a title, the first line of the first message", async () => {
+    const db = await testDatabase();
+    const { id } = await createConversation(db, { messages: [userMessage(1, "\n  Why is it red?\nIt is.")] });
+    expect(await getConversation(db, id, windowOf)).toMatchObject({
+      title: "Why is it red?",
+      slug: "why-is-it-red",
+    });
+    expect((await readEvents(db, id, 0, 10)).map((event) => event.name)).toEqual(["message.added"]);
+  });
+
+  test("without a message either, a stand-in until the first message with text comes", async () => {
+    const db = await testDatabase();
+    const { id, head } = await createConversation(db);
+    expect(await getConversation(db, id, windowOf)).toMatchObject({ title: "New conversation" });
+    const batches = chain(
+      [
+        { messages: [userMessage(1, "")] },
+        { messages: [userMessage(2, "Look around")] },
+        { messages: [userMessage(3, "again")] },
+      ],
+      head,
+    );
+    for (const batch of batches) await commit(db, id, [batch]);
+    expect(await getConversation(db, id, windowOf)).toMatchObject({
+      title: "Look around",
+      slug: "new-conversation",
+    });
+    const events = await readEvents(db, id, 0, 10);
+    expect(
+      events.filter((event) => event.name === "conversation.changed").map((event) => event.data),
+    ).toEqual([{ title: "Look around", archived: false }]);
+  });
+
+  test("slugs are unique", async () => {
+    const db = await testDatabase();
+    const slugs = new Set<string | undefined>();
+    for (let n = 0; n < 5; n += 1) {
+      const { id } = await createConversation(db, {}, { title: "Same" });
+      slugs.add((await getConversation(db, id, windowOf))?.slug);
+    }
+    expect(slugs.size).toBe(5);
+    expect(slugs).toContain("same");
+    for (const slug of slugs) expect(slug).toMatch(/^same(-[0-9a-f]+)?$/);
+  });
+
+  test("a continuation of a conversation that is gone is a conversation of its own", async () => {
+    const db = await testDatabase();
+    const { id } = await createConversation(db, {}, { profile: { continuedFrom: "gone" } });
+    expect((await loadConversation(db, id))?.profile.continuedFrom).toBeNull();
+  });
+
+  test("an opening is ignored when the row is there", async () => {
+    const db = await testDatabase();
+    const { id, head } = await createConversation(db, {}, { title: "First" });
+    const opening = { profile: profileOf(id, { cwd: "/elsewhere" }), title: "Second" };
+    expect(await commit(db, id, [head], opening)).toMatchObject({ confirmed: 1, fork: false });
+    expect(await getConversation(db, id, windowOf)).toMatchObject({ title: "First", cwd: "/home/me/app" });
+  });
+});
+
+test("text that Postgres cannot hold does not stop a conversation", async () => {
+  const db = await testDatabase();
+  const text = "a\0b\ud800c";
+  const call = { id: "t\0", name: "ba\udc00sh", input: { "k\0": text } };
+  const { id } = await createConversation(
+    db,
+    {
+      messages: [userMessage(1, text), toolMessage(2, "t\0")],
+      notices: [{ name: "context.exhausted", data: { summary: text } }],
+      conversation: valueWith({
+        queue: [queued(text)],
+        state: {
+          kind: "tool_executing",
+          current: call,
+          operationId: "o",
+          startedAt: new Date().toISOString(),
+          remaining: [],
+          completed: [],
+        },
+      }),
+    },
+    { title: text },
+  );
+  const stored = "a\ufffdb\ufffdc";
+  const view = await getConversation(db, id, windowOf);
+  expect(view).toMatchObject({
+    title: stored,
+    queue: [{ text: stored }],
+    state: { current: { id: "t\ufffd", name: "ba\ufffdsh", input: { "k\ufffd": stored } } },
+  });
+  expect((await readMessages(db, id, { limit: 1 }))[0]?.content).toEqual([{ type: "text", text: stored }]);
+});
+
+test("a tool input that is nested deeply does not stop a conversation", async () => {
+  const db = await testDatabase();
+  let input: readonly unknown[] = [];
+  for (let depth = 0; depth < 1500; depth += 1) input = [input];
+  const content = [{ type: "tool_use", id: "t", name: "bash", input: JSON.parse(JSON.stringify(input)) }];
+  const { id } = await createConversation(db, {
+    messages: [
+      {
+        id: newId(),
+        sequence: 1,
+        cycleId: null,
+        createdAt: new Date().toISOString(),
+        type: "agent",
+        actor: "llm_agent",
+        content,
+        usage: { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheCreationTokens: 0 },
+        display: { requestId: "r", stopReason: "tool_use", durationMs: 1 },
+      },
+    ],
+  });
+  expect((await readMessages(db, id, { limit: 1 }))[0]?.content).toEqual(content);
+});

@@ -1,0 +1,111 @@
+/** Owns: making conversations, chains of batches and messages for the tests of db/. */
+import { randomUUID } from "node:crypto";
+import { onTestFinished } from "vitest";
+import { commit } from "../../db/commit.ts";
+import { type Database, openDatabase } from "../../db/connect.ts";
+import type { Batch } from "../../machine/batch.ts";
+import { type Conversation, newConversation, type QueuedMessage } from "../../machine/conversation.ts";
+import type { Notice } from "../../machine/effect.ts";
+import { idAt } from "../../machine/ids.ts";
+import type { ImageBlock, Message, MessageBody } from "../../machine/message.ts";
+import type { Profile } from "../../machine/profile.ts";
+import { freshDatabase } from "../support/database.ts";
+
+export async function testDatabase(): Promise<Database & { url: string }> {
+  const url = await freshDatabase();
+  const db = openDatabase(url, { max: 4, applicationName: "test" });
+  onTestFinished(() => db.close());
+  return { ...db, url };
+}
+
+export function newId(): string {
+  return idAt({ at: Date.now(), seed: randomUUID() }, 0);
+}
+
+export function profileOf(id: string, changes: Partial<Profile> = {}): Profile {
+  return {
+    id,
+    cwd: "/home/me/app",
+    host: "laptop",
+    model: "some-model",
+    scripted: false,
+    sandbox: { available: false, abi: null, reason: "not on this kernel" },
+    parentId: null,
+    continuedFrom: null,
+    userInitiated: true,
+    ...changes,
+  };
+}
+
+export type Fields = Partial<Omit<Batch, "step" | "id" | "previous">>;
+
+/** Batches that follow one another; a conversation's `sequence` is not kept in step unless given. */
+export function chain(fields: readonly Fields[], after: { step: number; id: string } | null = null): Batch[] {
+  let head = after;
+  return fields.map((field) => {
+    const batch: Batch = {
+      step: (head?.step ?? 0) + 1,
+      id: randomUUID(),
+      previous: head?.id ?? null,
+      at: new Date().toISOString(),
+      conversation: newConversation("unrestricted"),
+      awaits: null,
+      messages: [],
+      notices: [],
+      archived: null,
+      ...field,
+    };
+    head = batch;
+    return batch;
+  });
+}
+
+export function message(sequence: number, body: MessageBody, id: string = newId()): Message {
+  return { ...body, id, sequence, cycleId: null, createdAt: new Date().toISOString() };
+}
+
+export function userMessage(sequence: number, text: string, id: string = newId(), images: ImageBlock[] = []) {
+  return message(
+    sequence,
+    {
+      type: "user",
+      actor: "human",
+      content: [{ type: "text", text }, ...images],
+      display: { kind: "direct" },
+    },
+    id,
+  );
+}
+
+export function toolMessage(sequence: number, toolCallId: string, output: ImageBlock[] = []): Message {
+  return message(sequence, {
+    type: "tool",
+    actor: "system",
+    content: [{ toolCallId, name: "bash", status: "completed", output, durationMs: 3 }],
+  });
+}
+
+export function queued(text: string, messageId: string = newId(), images: ImageBlock[] = []): QueuedMessage {
+  return { messageId, delivery: "followUp", text, images, createdAt: new Date().toISOString() };
+}
+
+export const warned: Notice = { name: "context.warned", data: { contextRatio: 0.81 } };
+
+export function valueWith(changes: Partial<Conversation>): Conversation {
+  return { ...newConversation("unrestricted"), ...changes };
+}
+
+/** Commits a conversation's first batch. */
+export async function createConversation(
+  db: Database,
+  fields: Fields = {},
+  opening: { profile?: Partial<Profile>; title?: string | null } = {},
+): Promise<{ id: string; head: Batch }> {
+  const id = opening.profile?.id ?? newId();
+  const [head] = chain([fields]);
+  if (head === undefined) throw new Error("a chain of one has a head");
+  const profile = profileOf(id, opening.profile);
+  const committed = await commit(db, id, [head], { profile, title: opening.title ?? null });
+  if (committed.fork) throw new Error("the conversation was not created");
+  return { id, head };
+}

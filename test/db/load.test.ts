@@ -1,0 +1,91 @@
+/** A workflow that was lost begins again from the row: what is loaded is what was committed (rule 10). */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { commit } from "../../db/commit.ts";
+import { loadConversation } from "../../db/load.ts";
+import { conversation } from "./arbitraries.ts";
+import {
+  chain,
+  createConversation,
+  profileOf,
+  queued,
+  testDatabase,
+  toolMessage,
+  userMessage,
+  valueWith,
+} from "./fixtures.ts";
+
+test("any value comes back exactly as it was committed", async () => {
+  const db = await testDatabase();
+  const { id, head } = await createConversation(db);
+  let last = head;
+  await fc.assert(
+    fc.asyncProperty(conversation, async (value) => {
+      const [batch] = chain([{ conversation: value, awaits: null }], last);
+      if (batch === undefined) throw new Error("a chain of one has a head");
+      expect((await commit(db, id, [batch])).fork).toBe(false);
+      last = batch;
+      const loaded = await loadConversation(db, id);
+      expect(loaded?.conversation).toEqual(value);
+      expect(loaded).toMatchObject({ step: batch.step, batchId: batch.id });
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("the profile comes back, with the archived flag and the last event", async () => {
+  const db = await testDatabase();
+  const parent = await createConversation(db);
+  const profile = {
+    scripted: true,
+    sandbox: { available: true, abi: 7, reason: null },
+    parentId: parent.id,
+    continuedFrom: parent.id,
+    userInitiated: false,
+  };
+  const { id, head } = await createConversation(db, { archived: true }, { profile });
+  expect(await loadConversation(db, id)).toEqual({
+    profile: profileOf(id, profile),
+    conversation: head.conversation,
+    step: 1,
+    batchId: head.id,
+    archived: true,
+    lastEvent: 1,
+    knownMessageIds: [],
+    recentMessageIds: [],
+  });
+});
+
+test("ids that were asked for are found among the messages and in the queue", async () => {
+  const db = await testDatabase();
+  const other = await createConversation(db, { messages: [userMessage(1, "x", "elsewhere")] });
+  const { id } = await createConversation(db, {
+    messages: [userMessage(1, "x", "delivered"), toolMessage(2, "call")],
+    conversation: valueWith({ queue: [queued("y", "waiting")] }),
+  });
+  const loaded = await loadConversation(db, id, ["delivered", "unknown", "waiting", "elsewhere", "\0'"]);
+  expect([...(loaded?.knownMessageIds ?? [])].sort()).toEqual(["delivered", "waiting"]);
+  expect((await loadConversation(db, other.id, ["elsewhere"]))?.knownMessageIds).toEqual(["elsewhere"]);
+});
+
+test("the recent ids are those of the last 64 user messages, then of the queue", async () => {
+  const db = await testDatabase();
+  const messages = Array.from({ length: 70 }, (_, n) => [
+    userMessage(2 * n + 1, "x", `m${n}`),
+    toolMessage(2 * n + 2, `call ${n}`),
+  ]).flat();
+  const { id } = await createConversation(db, {
+    messages,
+    conversation: valueWith({ queue: [queued("y", "q1"), queued("z", "q2")] }),
+  });
+  expect((await loadConversation(db, id))?.recentMessageIds).toEqual([
+    ...Array.from({ length: 64 }, (_, n) => `m${n + 6}`),
+    "q1",
+    "q2",
+  ]);
+});
+
+test("there is nothing to load of an unknown conversation", async () => {
+  const db = await testDatabase();
+  expect(await loadConversation(db, "unknown", ["a"])).toBeNull();
+});

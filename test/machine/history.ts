@@ -1,0 +1,188 @@
+/**
+ * Owns: a conversation over many events, with the messages that it stores. Every step is checked: the message
+ * chain that the provider demands, the sequence, the runs, and that one operation at most is in flight.
+ */
+import assert from "node:assert/strict";
+import type { Context } from "../../machine/context.ts";
+import { awaitedOperation, newConversation } from "../../machine/conversation.ts";
+import type { Conversation, Mode, State, ToolCall } from "../../machine/conversation.ts";
+import type { Effect } from "../../machine/effect.ts";
+import type { ConversationEvent } from "../../machine/event.ts";
+import type { Message } from "../../machine/message.ts";
+import type { RejectionCode } from "../../machine/rejection.ts";
+import { transition } from "../../machine/transition.ts";
+import { requestFailed, response, toolDone } from "./events.ts";
+import { at, outline, ROOT, stepOf, type Step } from "./support.ts";
+import { assertEffects, assertValid } from "./valid.ts";
+
+export class History {
+  readonly context: Context;
+  readonly messages: Message[] = [];
+  readonly steps: Step[] = [];
+  conversation: Conversation;
+  #events = 0;
+  #lastRun: string | null = null;
+  /** tool_use ids that no tool message has answered. */
+  readonly #open = new Set<string>();
+  readonly #callIds = new Set<string>();
+  readonly #messageIds = new Set<string>();
+  /** Requests, retry timers and tools that were ordered and neither answered nor aborted. */
+  readonly #inFlight = new Set<string>();
+  readonly #generations = new Set<string>();
+
+  constructor(
+    context: Context = ROOT,
+    mode: Mode = context.sandboxAvailable ? "restricted" : "unrestricted",
+  ) {
+    this.context = context;
+    this.conversation = newConversation(mode);
+  }
+
+  get state(): State {
+    return this.conversation.state;
+  }
+
+  get outline(): readonly string[] {
+    return outline(this.messages);
+  }
+
+  /** tool_use ids of all stored messages. */
+  get callIds(): ReadonlySet<string> {
+    return this.#callIds;
+  }
+
+  /** Every generation id that was ever given out. */
+  get generations(): ReadonlySet<string> {
+    return this.#generations;
+  }
+
+  /** Gives an event; answers with the step, or with the code of its refusal. */
+  offer(event: ConversationEvent): Step | RejectionCode {
+    const before = this.conversation;
+    this.#events += 1;
+    const answer = transition(before, this.context, at(event, this.#events));
+    if ("reject" in answer) return answer.reject.code;
+    assertEffects(before, answer);
+    assertValid(answer.conversation, this.context);
+    if (answer.conversation !== before) this.#settle(event);
+    for (const effect of answer.effects) this.#follow(effect, answer.conversation);
+    this.conversation = answer.conversation;
+    assert.equal(answer.conversation.sequence, this.messages.length, "the sequence is the last message's");
+    this.#checkRest();
+    const step = stepOf(answer);
+    this.steps.push(step);
+    return step;
+  }
+
+  /** Gives an event that must be accepted. */
+  give(event: ConversationEvent): Step {
+    const answer = this.offer(event);
+    if (typeof answer === "string") return assert.fail(`refused: ${answer}`);
+    return answer;
+  }
+
+  /** The answer to the request that the state waits for. */
+  respond(calls: readonly ToolCall[] = [], fields: Partial<ReturnType<typeof response>> = {}): Step {
+    return this.give(response(calls, { requestId: this.#awaited(), ...fields }));
+  }
+
+  /** The end of the tool that the state waits for. */
+  finishTool(text = "output"): Step {
+    return this.give(toolDone(text, { operationId: this.#awaited() }));
+  }
+
+  /** The failure, not to be tried again, of the request that the state waits for. */
+  failRequest(): Step {
+    return this.give(requestFailed({ requestId: this.#awaited(), retryable: false }));
+  }
+
+  #awaited(): string {
+    return awaitedOperation(this.state) ?? assert.fail(`${this.state.kind} waits for no operation`);
+  }
+
+  /** An outcome ends what it is the outcome of. */
+  #settle(event: ConversationEvent): void {
+    if ("requestId" in event) this.#inFlight.delete(event.requestId);
+    if (event.kind === "tool_completed") this.#inFlight.delete(event.operationId);
+  }
+
+  #follow(effect: Effect, after: Conversation): void {
+    switch (effect.kind) {
+      case "persist_message":
+        this.#store(effect.message);
+        return;
+      case "request_llm":
+      case "request_continuation":
+        this.#mustBeAnswered(effect.kind);
+        assert.ok(after.state.kind === "llm_requesting" || after.state.kind === "awaiting_continuation");
+        assert.equal(after.state.requestId, effect.requestId);
+        this.#start(effect.requestId);
+        return;
+      case "schedule_retry":
+        this.#start(effect.requestId);
+        return;
+      case "execute_tool":
+        assert.equal(after.state.kind, "tool_executing");
+        assert.ok(this.#open.has(effect.call.id), "its call is stored and unanswered");
+        this.#start(effect.operationId);
+        return;
+      case "abort":
+        this.#inFlight.delete(effect.operationId);
+        return;
+      case "persist_state":
+      case "notify_client":
+      case "spawn_sub_agent":
+      case "cancel_sub_agent":
+      case "notify_parent":
+        return;
+    }
+  }
+
+  #start(generation: string): void {
+    assert.ok(!this.#generations.has(generation), "a generation id is new");
+    assert.equal(this.#inFlight.size, 0, "one operation at a time");
+    this.#generations.add(generation);
+    this.#inFlight.add(generation);
+  }
+
+  #store(message: Message): void {
+    assert.equal(message.sequence, this.messages.length + 1, "sequences have no gaps");
+    assert.ok(!this.#messageIds.has(message.id), `message id ${message.id} is new`);
+    this.#messageIds.add(message.id);
+    this.messages.push(message);
+    if (message.type === "user" && message.display.kind !== "steer") {
+      assert.equal(this.#lastRun, null, "a root message comes between runs");
+      this.#lastRun = message.id;
+    }
+    assert.equal(message.cycleId, this.#lastRun, "a message belongs to the run it falls into");
+    if (message.type === "agent") for (const block of message.content) this.#openCall(block);
+    if (message.type === "tool") {
+      assert.ok(this.#open.delete(message.content[0].toolCallId), "a result answers one open call");
+    }
+    if (message.type === "run_stop") {
+      this.#mustBeAnswered("run_stop");
+      assert.notEqual(this.#lastRun, null, "a run_stop ends a run");
+      this.#lastRun = null;
+    }
+  }
+
+  #openCall(block: { readonly type: string; readonly [field: string]: unknown }): void {
+    if (block.type !== "tool_use") return;
+    const id = block["id"];
+    assert.ok(typeof id === "string" && /^[a-zA-Z0-9_-]{1,64}$/.test(id), "a tool_use id is well formed");
+    assert.ok(!this.#callIds.has(id), "a tool_use id is unique in the conversation");
+    this.#callIds.add(id);
+    this.#open.add(id);
+  }
+
+  #mustBeAnswered(before: string): void {
+    assert.deepEqual([...this.#open], [], `every call is answered before ${before}`);
+  }
+
+  /** Where nothing is in flight, every call is answered and the run is over. */
+  #checkRest(): void {
+    const { state, run } = this.conversation;
+    assert.equal(this.#lastRun, run?.cycleId ?? null, "the run in the value is the run in the messages");
+    if (run === null) this.#mustBeAnswered(state.kind);
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Owns: what holds for every conversation and for the effects of every transition. Throws on the first thing
+ * that does not. Plain comparisons, because the property tests call this for every step.
+ */
+import assert from "node:assert/strict";
+import type { Context } from "../../machine/context.ts";
+import type { Children, Conversation, Round, State, ToolCall } from "../../machine/conversation.ts";
+import type { Effect } from "../../machine/effect.ts";
+
+/** Makes a value throw when it is written to. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const part of Object.values(value)) deepFreeze(part);
+  }
+  return value;
+}
+
+const RESTING: readonly State["kind"][] = ["idle", "error", "context_exhausted", "completed", "failed"];
+const ONLY_ROOT: readonly State["kind"][] = [
+  "error",
+  "awaiting_mode_approval",
+  "awaiting_sub_agents",
+  "awaiting_continuation",
+  "context_exhausted",
+];
+const ONLY_SUB_AGENT: readonly State["kind"][] = ["completed", "failed"];
+
+/** A conversation between two transitions. */
+export function assertValid(conversation: Conversation, context: Context): void {
+  const { state, queue, run, sequence, held } = conversation;
+  const { kind } = state;
+  assert.notEqual(kind, "awaiting_llm", "an internal step is never left in a conversation");
+  assert.ok(!(context.isSubAgent ? ONLY_ROOT : ONLY_SUB_AGENT).includes(kind), `${kind} is not its state`);
+  if (RESTING.includes(kind)) assert.equal(run, null, `${kind} has no run`);
+  else if (kind !== "awaiting_continuation") assert.notEqual(run, null, `${kind} has a run`);
+  assert.ok(Number.isInteger(sequence) && sequence >= 0, "the sequence counts messages");
+  assert.ok(queue.length <= context.limits.queued, "the queue is bounded");
+  assertUnique(queue.map((message) => message.messageId));
+  if (RESTING.includes(kind)) assert.ok(queue.every(({ delivery }) => delivery === "followUp"));
+  if (kind === "idle" || kind === "error") assert.ok(held || queue.length === 0, "only a held queue waits");
+  if (context.isSubAgent) assert.equal(queue.length, 0);
+  if (kind === "llm_requesting" || kind === "awaiting_continuation") {
+    assert.ok(state.attempt >= 1 && state.attempt <= context.limits.attempts, "the attempt is in range");
+    assert.notEqual(state.requestId, "");
+  }
+  assertState(state);
+}
+
+function assertState(state: State): void {
+  switch (state.kind) {
+    case "tool_executing":
+      return assertRound(state.current, state);
+    case "awaiting_mode_approval":
+      return assertRound(state.toolCall, state);
+    case "awaiting_sub_agents":
+      assertChildren(state);
+      return assertRound(state.toolCall, state);
+    case "cancelling":
+      if (state.stopping === "tool") assertRound(state.current, state);
+      if (state.stopping !== "sub_agents") return;
+      assertChildren(state);
+      return assertRound(state.toolCall, state);
+    case "idle":
+    case "awaiting_llm":
+    case "llm_requesting":
+    case "error":
+    case "awaiting_continuation":
+    case "context_exhausted":
+    case "completed":
+    case "failed":
+      return;
+  }
+}
+
+function assertRound(current: ToolCall, { remaining, completed }: Round): void {
+  const after = remaining.map(({ id }) => id);
+  assertUnique([current.id, ...after, ...completed.map(({ toolCallId }) => toolCallId)]);
+}
+
+function assertChildren({ pending, finished, all }: Children): void {
+  assert.ok(pending.length > 0, "there is somebody to wait for");
+  const ids = [...pending, ...finished].map(({ id }) => id);
+  assertUnique(ids);
+  assert.deepEqual(ids.sort(), all.map(({ id }) => id).sort());
+}
+
+function assertUnique(ids: readonly string[]): void {
+  assert.equal(new Set(ids).size, ids.length, `an id twice in ${ids.join(", ")}`);
+}
+
+const RANK: { readonly [kind in Effect["kind"]]?: number } = {
+  persist_state: 0,
+  persist_message: 1,
+  notify_client: 2,
+};
+const rank = (effect: Effect): number => RANK[effect.kind] ?? 3;
+
+/** Effects come in the order persist, store, tell, perform; each change is persisted and told. */
+export function assertEffects(
+  before: Conversation,
+  { conversation, effects }: { conversation: Conversation; effects: readonly Effect[] },
+): void {
+  for (const [index, effect] of effects.entries()) {
+    const next = effects[index + 1];
+    if (next !== undefined) assert.ok(rank(effect) <= rank(next), `${effect.kind} before ${next.kind}`);
+  }
+  const persisted = effects.filter(({ kind }) => kind === "persist_state").length;
+  if (conversation === before) assert.deepEqual(effects, [], "nothing changes, nothing is ordered");
+  else assert.equal(persisted, 1, "a change is persisted once");
+  const told = effects.flatMap((effect) => (effect.kind === "notify_client" ? [effect.notice] : []));
+  assert.equal(
+    told.some((notice) => notice.name === "state.changed"),
+    conversation.state !== before.state,
+  );
+  assert.equal(
+    told.some((notice) => notice.name === "queue.changed"),
+    conversation.queue !== before.queue,
+  );
+  assert.equal(
+    told.some((notice) => notice.name === "usage.changed"),
+    conversation.usage !== before.usage,
+  );
+  assert.equal(
+    told.some((notice) => notice.name === "mode.changed"),
+    conversation.mode !== before.mode,
+  );
+  const state = told.findLast((notice) => notice.name === "state.changed");
+  if (state !== undefined) assert.equal(told.at(-1), state, "the state is told last");
+}

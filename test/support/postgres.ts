@@ -1,0 +1,46 @@
+/** Owns: the PostgreSQL of a test run, with the migrated template that every test's database is made from. */
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openClient } from "../../db/connect.ts";
+import { migrate } from "../../db/migrate.ts";
+import { startPostgres } from "../../local/postgres.ts";
+
+export const TEMPLATE = "bedrock_template";
+
+export type TestPostgres = {
+  /** Of the server's maintenance database. */
+  readonly url: string;
+  stop(): Promise<void>;
+};
+
+export async function startTestPostgres(): Promise<TestPostgres> {
+  const dataDir = await mkdtemp(join(tmpdir(), "bedrock-test-"));
+  const remove = () => rm(dataDir, { recursive: true, force: true });
+  try {
+    // A run as root gives the server to another user, who must be able to enter.
+    await chmod(dataDir, 0o755);
+    const postgres = await startPostgres({ dataDir, durable: false });
+    const url = databaseUrl(postgres.url, "postgres");
+    try {
+      const client = openClient(url, "bedrock test setup");
+      await client`create database ${client(TEMPLATE)}`;
+      await client.end();
+      await migrate(databaseUrl(url, TEMPLATE));
+    } catch (error) {
+      await postgres.stop();
+      throw error;
+    }
+    return { url, stop: () => postgres.stop().then(remove) };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/** The same server, another database. */
+export function databaseUrl(url: string, database: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${database}`;
+  return changed.href;
+}

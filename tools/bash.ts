@@ -1,0 +1,70 @@
+/** Owns: the `bash` tool: one command line, its output and exit code as text. */
+import { z } from "zod";
+import { runCommand, type CommandResult } from "../sandbox/command.ts";
+import { commandEnvironment } from "../sandbox/environment.ts";
+import { completed, defineTool, failed, interrupted, type ToolRun } from "./tool.ts";
+
+const DEFAULT_TIMEOUT_SECONDS = 120;
+const MAX_TIMEOUT_SECONDS = 600;
+/** Bytes of output that the model gets to read. */
+const OUTPUT_LIMIT = 30 * 1024;
+
+export const bash = defineTool({
+  name: "bash",
+  description: `Run a command line with bash in the working directory and get what it prints (standard output and standard error together) and its exit code.
+
+Each call is a new shell: directory changes and variables do not persist. There is no terminal and no input; do not start editors, pagers or prompts. Whatever is still running in the background when the command returns is killed. Output beyond ${OUTPUT_LIMIT / 1024} KiB is cut in its middle: filter it, or write it to a file.
+
+In Restricted mode commands run in a kernel sandbox: they can read files but not create, change or delete any (except writing to /dev/null), have no network access, cannot signal or inspect processes outside, and have limited memory, CPU time and processes. What it blocks fails with "Permission denied" or "Operation not permitted"; do not retry or work around it. If the task needs more, call request_mode_upgrade.`,
+  input: z.strictObject({
+    command: z.string().min(1).describe("The command line"),
+    timeoutSeconds: z
+      .number()
+      .positive()
+      .max(MAX_TIMEOUT_SECONDS)
+      .optional()
+      .describe(
+        `Seconds after which the command is killed; default ${DEFAULT_TIMEOUT_SECONDS}, at most ${MAX_TIMEOUT_SECONDS}`,
+      ),
+  }),
+  async run({ command, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS }, { cwd, mode, signal, onOutput, env }) {
+    if (mode === "restricted") {
+      // Running without enforcement would be worse than not running.
+      return failed(
+        "Sandbox unavailable: commands cannot be run in Restricted mode on this host. Use request_mode_upgrade to ask the user for Unrestricted mode.",
+      );
+    }
+    if (command.includes("\0"))
+      return failed("The command contains a NUL character, which no shell can run.");
+    const result = await runCommand({
+      argv: ["bash", "-c", command],
+      cwd,
+      env: env ?? commandEnvironment(),
+      signal,
+      timeoutMs: timeoutSeconds * 1000,
+      limitBytes: OUTPUT_LIMIT,
+      ...(onOutput === undefined ? {} : { onOutput }),
+    });
+    return describe(result, timeoutSeconds);
+  },
+});
+
+function describe(result: CommandResult, timeoutSeconds: number): ToolRun {
+  const { output, exitCode } = result;
+  if (result.spawnError !== null) return failed(`The command could not be started: ${result.spawnError}.`);
+  if (result.aborted) return interrupted(output);
+  if (result.timedOut) return failed(withNote(output, `timed out after ${timeoutSeconds} s and was killed`));
+  if (result.flooded) return failed(withNote(output, "printed without end and was killed"));
+  if (exitCode === 0) return completed(output);
+  return failed(
+    withNote(
+      output,
+      exitCode === null ? `killed by ${result.signal ?? "a signal"}` : `exit code ${exitCode}`,
+    ),
+  );
+}
+
+function withNote(output: string, note: string): string {
+  const text = output.trim() === "" ? "(no output)" : output.trimEnd();
+  return `${text}\n[${note}]`;
+}

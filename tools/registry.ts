@@ -1,0 +1,34 @@
+/** Owns: which conversation has which tools, and finding the one to run. */
+import type { Json } from "../machine/message.ts";
+import { bash } from "./bash.ts";
+import { requestModeUpgrade, submitResult, type ToolDescription } from "./control.ts";
+import { ls } from "./ls.ts";
+import { read } from "./read.ts";
+import { failed, type Tool, type ToolContext, type ToolRun } from "./tool.ts";
+import { write } from "./write.ts";
+
+const RUNNABLE: ReadonlyMap<string, Tool> = new Map([bash, read, write, ls].map((tool) => [tool.name, tool]));
+
+const toDescription = ({ name, description, inputSchema }: Tool): ToolDescription => ({
+  name,
+  description,
+  inputSchema,
+});
+
+const STANDARD: readonly ToolDescription[] = [...RUNNABLE.values()].map(toDescription);
+const FOR_USERS: readonly ToolDescription[] = [...STANDARD, requestModeUpgrade];
+const FOR_SUB_AGENTS: readonly ToolDescription[] = [...STANDARD, submitResult];
+
+/**
+ * The tools of a conversation as the model is told of them, control tools included; the same in both modes and for
+ * the whole conversation (REQ-BED-009, 017, 018).
+ */
+export function toolsFor(conversation: { readonly isSubAgent: boolean }): readonly ToolDescription[] {
+  return conversation.isSubAgent ? FOR_SUB_AGENTS : FOR_USERS;
+}
+
+/** Runs a tool once. Never rejects: an unknown tool or bad input is a failed result. */
+export async function runTool(name: string, input: Json, context: ToolContext): Promise<ToolRun> {
+  const tool = RUNNABLE.get(name);
+  return tool === undefined ? failed(`There is no tool named "${name}".`) : tool.run(input, context);
+}

@@ -1,0 +1,99 @@
+/**
+ * Owns: what a tool is: a static description for the model, a schema for its input, and a run that answers with a
+ * result whatever happens.
+ * Not here: which conversation has which tools (registry.ts).
+ */
+import { z } from "zod";
+import type { Mode } from "../machine/conversation.ts";
+import type { Block, Json, JsonObject } from "../machine/message.ts";
+
+export type ToolContext = {
+  /** The conversation's directory; where commands start and what relative paths are relative to (REQ-BED-010). */
+  readonly cwd: string;
+  readonly mode: Mode;
+  /** Ends the run at once; the result then holds what there was so far. */
+  readonly signal: AbortSignal;
+  /** Live output. Not rate limited here. */
+  readonly onOutput?: (stream: "stdout" | "stderr", text: string) => void;
+  /** What a command sees of the environment; by default the allowlisted part of this process's. */
+  readonly env?: Readonly<Record<string, string>>;
+};
+
+export type ToolRun = {
+  /** `interrupted`: stopped by the signal. */
+  readonly status: "completed" | "failed" | "interrupted";
+  readonly output: readonly Block[];
+};
+
+/** A tool whose input is not checked yet. */
+export type Tool = {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of an object. */
+  readonly inputSchema: JsonObject & { readonly type: "object" };
+  /** Never rejects: bad input and errors of the system are failed results. */
+  readonly run: (input: Json, context: ToolContext) => Promise<ToolRun>;
+};
+
+type Definition<S extends z.ZodObject> = {
+  readonly name: string;
+  readonly description: string;
+  readonly input: S;
+  readonly run: (input: z.output<S>, context: ToolContext) => Promise<ToolRun>;
+};
+
+export function defineTool<S extends z.ZodObject>(definition: Definition<S>): Tool {
+  const { name, description, input: schema, run } = definition;
+  return {
+    name,
+    description,
+    inputSchema: toJsonSchema(schema),
+    async run(input, context) {
+      const parsed = schema.safeParse(input);
+      if (!parsed.success) return failed(`Invalid input for ${name}:\n${z.prettifyError(parsed.error)}`);
+      const isAborted = (): boolean => context.signal.aborted;
+      if (isAborted()) return interrupted("Stopped before it began.");
+      try {
+        return await run(parsed.data, context);
+      } catch (error) {
+        if (isAborted()) return interrupted("Stopped.");
+        return failed(explain(error));
+      }
+    },
+  };
+}
+
+/** The schema as the model reads it. */
+export function toJsonSchema(schema: z.ZodObject): Tool["inputSchema"] {
+  const described = z.toJSONSchema(schema, { io: "input" });
+  delete described.$schema;
+  return { ...(described as JsonObject), type: "object" };
+}
+
+export const completed = (text: string): ToolRun => answer("completed", text);
+export const failed = (text: string): ToolRun => answer("failed", text);
+export const interrupted = (text: string): ToolRun => answer("interrupted", text);
+
+function answer(status: ToolRun["status"], text: string): ToolRun {
+  return { status, output: [{ type: "text", text: text.trim() === "" ? "(no output)" : text }] };
+}
+
+const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
+  ENOENT: "does not exist",
+  EACCES: "is not accessible: permission denied",
+  EPERM: "is not accessible: operation not permitted",
+  EISDIR: "is a directory",
+  ENOTDIR: "is not a directory, or lies below something that is not",
+  EROFS: "is on a read-only file system",
+  ENOSPC: "cannot be written: no space is left",
+  ELOOP: "is a loop of symbolic links",
+  ENAMETOOLONG: "has too long a name",
+};
+
+/** A sentence for the model from an error of the system. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return "The tool failed.";
+  const { code, path } = error as NodeJS.ErrnoException;
+  const sentence = code === undefined ? undefined : SYSTEM_ERRORS[code];
+  return sentence === undefined ? `The tool failed: ${error.message}` : `${path ?? "The path"} ${sentence}.`;
+}

@@ -1,0 +1,98 @@
+/**
+ * Owns: the worker process: it polls for conversations and for the tools of its host. Stateless: any number may
+ * run, and any may die (docs/architecture.md).
+ */
+import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
+import { join } from "node:path";
+import { History } from "./activities/history.ts";
+import { hostActivities } from "./activities/host.ts";
+import { requestActivities } from "./activities/requests.ts";
+import { rowActivities } from "./activities/rows.ts";
+import { toolActivities } from "./activities/tools.ts";
+import { ConfigError, loadServiceConfig, type ServiceConfig } from "./config.ts";
+import { openDatabase } from "./db/connect.ts";
+import { createClient } from "./llm/client.ts";
+import { ensureWorkflowBundle } from "./workflows/bundle.ts";
+import { toolsQueue } from "./workflows/contract.ts";
+
+/** For tools to end by themselves after SIGTERM; what runs longer is interrupted, and its model told so. */
+const SHUTDOWN_GRACE = "1 second";
+const SHUTDOWN_LIMIT = "3 seconds";
+/** Workflows kept in memory; the others are replayed when they are needed (about 220 KB each). */
+const CACHED_WORKFLOWS = 1_000;
+const CONCURRENT_ACTIVITIES = 200;
+const DATABASE_CONNECTIONS = 10;
+
+export type RunningWorker = {
+  /** Settles when the worker has ended; rejects when it failed. */
+  readonly done: Promise<void>;
+  readonly stop: () => Promise<void>;
+};
+
+/**
+ * Connects and polls.
+ *
+ * @param bundlePath of the workflows (workflows/bundle.ts).
+ */
+export async function startWorker(config: ServiceConfig, bundlePath: string): Promise<RunningWorker> {
+  const connection = await NativeConnection.connect({ address: config.temporalAddress });
+  const db = openDatabase(config.databaseUrl, {
+    applicationName: "bedrock worker",
+    max: DATABASE_CONNECTIONS,
+  });
+  const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
+  const requests = { db, history: new History(db), client, stallMs: config.llmStallMs };
+  const common = {
+    connection,
+    namespace: config.temporalNamespace,
+    maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES,
+    shutdownGraceTime: SHUTDOWN_GRACE,
+    shutdownForceTime: SHUTDOWN_LIMIT,
+    // Where the push of a cancel fails, a heartbeat brings it within this time.
+    maxHeartbeatThrottleInterval: "400 milliseconds",
+  } as const;
+  const workers = await Promise.all([
+    Worker.create({
+      ...common,
+      taskQueue: config.taskQueue,
+      workflowBundle: { codePath: bundlePath },
+      activities: { ...rowActivities(db), ...requestActivities(requests) },
+      maxCachedWorkflows: CACHED_WORKFLOWS,
+      // A worker that died must not keep its conversations waiting (docs/temporal.md).
+      stickyQueueScheduleToStartTimeout: "1 second",
+    }),
+    Worker.create({
+      ...common,
+      taskQueue: toolsQueue(config.toolHost),
+      activities: { ...toolActivities(db), ...hostActivities(config.toolHost) },
+    }),
+  ]);
+  const shutdown = (): void => {
+    for (const worker of workers) if (worker.getState() === "RUNNING") worker.shutdown();
+  };
+  // One that ends takes the other along: half a worker looks alive and is not.
+  const done = Promise.all(workers.map((worker) => worker.run().finally(shutdown)))
+    .finally(() => db.close())
+    .finally(() => connection.close())
+    .then(() => undefined);
+  return { done, stop: () => (shutdown(), done) };
+}
+
+async function main(): Promise<void> {
+  const config = loadServiceConfig(process.env);
+  Runtime.install({ logger: new DefaultLogger("WARN"), shutdownSignals: [] });
+  const bundle = await ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => console.log(line));
+  const worker = await startWorker(config, bundle);
+  process.once("SIGTERM", () => void worker.stop());
+  process.once("SIGINT", () => void worker.stop());
+  console.log(`worker ready, tools of ${config.toolHost}`);
+  await worker.done;
+}
+
+if (import.meta.filename === process.argv[1]) {
+  main().catch((error: unknown) => {
+    // A bad setting is the person's to mend; anything else is a defect and wants its stack.
+    console.error(error instanceof ConfigError ? error.message : error);
+    process.exitCode = 1;
+  });
+}

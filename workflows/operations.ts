@@ -1,0 +1,184 @@
+/**
+ * Owns: performing what the machine ordered, each operation in a cancellation scope of its own, and turning
+ * whatever comes of it into the one event that answers it. Decides nothing about the conversation.
+ */
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  isCancellation,
+  sleep,
+} from "@temporalio/workflow";
+import type { CommitInput, Performed, RequestEvent, ToolEvent } from "../activities/contract.ts";
+import type { Committed } from "../machine/batch.ts";
+import type { Operation } from "../machine/effect.ts";
+import type { ConversationEvent } from "../machine/event.ts";
+import type { Profile } from "../machine/profile.ts";
+import { requestContinuation, requestLlm, toolsOn } from "./activities.ts";
+import { runSubAgent } from "./sub-agents.ts";
+
+/** What an operation needs from its conversation while it runs. */
+export type Surroundings = {
+  readonly profile: Profile;
+  /** What the next commit has to carry, as of now. */
+  readonly pending: () => CommitInput;
+  readonly confirm: (answer: Committed) => void;
+  /** Resolves when everything recorded so far is in Postgres. */
+  readonly settle: () => Promise<void>;
+};
+
+/** The generation id by which an operation is aborted and answered. */
+export function idOf(operation: Operation): string {
+  switch (operation.kind) {
+    case "request_llm":
+    case "request_continuation":
+    case "schedule_retry":
+      return operation.requestId;
+    case "execute_tool":
+      return operation.operationId;
+    case "spawn_sub_agent":
+      return operation.subAgent.id;
+  }
+}
+
+/** Its activity commits the batch that ordered it; the others need a commit of their own. */
+export function carriesCommit(operation: Operation): boolean {
+  switch (operation.kind) {
+    case "request_llm":
+    case "request_continuation":
+    case "execute_tool":
+      return true;
+    case "schedule_retry":
+    case "spawn_sub_agent":
+      return false;
+  }
+}
+
+/** The answer to an operation that ended without one. */
+export function lostEvent(operation: Operation): ConversationEvent | null {
+  switch (operation.kind) {
+    case "request_llm":
+    case "request_continuation":
+      return { kind: "llm_lost", requestId: operation.requestId };
+    case "execute_tool":
+      return interrupted(operation.operationId);
+    case "schedule_retry":
+      return null;
+    case "spawn_sub_agent":
+      return {
+        kind: "sub_agent_finished",
+        id: operation.subAgent.id,
+        outcome: { error: "The sub-agent was not started.", errorKind: "interrupted" },
+      };
+  }
+}
+
+/** Runs until the operation is over; an abort of the scope ends it early. null: there is nothing to answer. */
+export async function perform(
+  operation: Operation,
+  scope: CancellationScope,
+  around: Surroundings,
+): Promise<ConversationEvent | null> {
+  const { profile } = around;
+  switch (operation.kind) {
+    case "request_llm": {
+      const { requestId, attempt } = operation;
+      const options = { summary: attempt === 1 ? profile.model : `${profile.model}, attempt ${attempt}` };
+      return carry<RequestEvent>(
+        scope,
+        around,
+        (input) => requestLlm.executeWithOptions(options, [{ ...input, profile, requestId }]),
+        (problem) => requestLost(requestId, problem),
+      );
+    }
+    case "request_continuation": {
+      const { requestId, rejectedToolCalls } = operation;
+      const options = { summary: "summary of the conversation" };
+      return carry<RequestEvent>(
+        scope,
+        around,
+        (input) =>
+          requestContinuation.executeWithOptions(options, [
+            { ...input, profile, requestId, rejectedToolCalls },
+          ]),
+        (problem) => requestLost(requestId, problem),
+      );
+    }
+    case "execute_tool": {
+      const { operationId, call, mode } = operation;
+      const tools = toolsOn(profile.host);
+      const options = { summary: `${call.name} (${mode})` };
+      return carry<ToolEvent>(
+        scope,
+        around,
+        (input) =>
+          tools.executeTool.executeWithOptions(options, [{ ...input, profile, operationId, call, mode }]),
+        () => interrupted(operationId),
+      );
+    }
+    case "schedule_retry":
+      return scope
+        .run(async () => {
+          await sleep(operation.delayMs, { summary: "retry" });
+          return { kind: "retry_due" as const, requestId: operation.requestId };
+        })
+        .catch(nothingIfCancelled);
+    case "spawn_sub_agent":
+      return runSubAgent(operation.subAgent, profile, scope);
+  }
+}
+
+/**
+ * Calls an activity that commits first. One that could not commit has not started, so it may be called again
+ * once Postgres answers; one that ended in any other way without an answer is lost.
+ */
+async function carry<E extends ConversationEvent>(
+  scope: CancellationScope,
+  around: Surroundings,
+  call: (input: CommitInput) => Promise<Performed<E>>,
+  lost: (problem: string | null) => E,
+): Promise<E> {
+  for (;;) {
+    try {
+      const performed = await scope.run(() => call(around.pending()));
+      switch (performed.kind) {
+        case "done":
+          around.confirm(performed.committed);
+          return performed.event;
+        case "superseded":
+          around.confirm(performed.committed);
+          return lost(null);
+        case "not_started":
+          if (scope.consideredCancelled) return lost(null);
+          await around.settle();
+      }
+    } catch (error) {
+      if (isCancellation(error)) return lost(null);
+      if (!(error instanceof ActivityFailure)) throw error;
+      return lost(error.cause instanceof ApplicationFailure ? error.cause.message : null);
+    }
+  }
+}
+
+/** A request lost with its worker is asked again; one that the activity itself could not make would fail again. */
+function requestLost(requestId: string, problem: string | null): RequestEvent {
+  if (problem === null) return { kind: "llm_lost", requestId };
+  const message = `The request could not be made: ${problem}`;
+  return {
+    kind: "llm_failed",
+    requestId,
+    errorKind: "unknown",
+    message,
+    retryable: false,
+    retryAfterMs: null,
+  };
+}
+
+function interrupted(operationId: string): ToolEvent {
+  return { kind: "tool_completed", operationId, status: "interrupted", output: [], durationMs: 0 };
+}
+
+function nothingIfCancelled(error: unknown): null {
+  if (isCancellation(error)) return null;
+  throw error;
+}

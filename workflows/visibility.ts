@@ -1,0 +1,74 @@
+/**
+ * Owns: what operators see in the Temporal Web UI and CLI without any code of ours. Search attributes cost
+ * history, so they are written only when they change; details are free.
+ */
+import { defineSearchAttributeKey, SearchAttributeType } from "@temporalio/common";
+import { setCurrentDetails, upsertSearchAttributes } from "@temporalio/workflow";
+import type { Conversation, State } from "../machine/conversation.ts";
+import type { Profile } from "../machine/profile.ts";
+
+export type Status = "working" | "waiting" | "idle" | "error" | "exhausted";
+
+export const STATUS = defineSearchAttributeKey("status", SearchAttributeType.KEYWORD);
+export const MODE = defineSearchAttributeKey("mode", SearchAttributeType.KEYWORD);
+export const PARENT = defineSearchAttributeKey("parent", SearchAttributeType.KEYWORD);
+
+export class Visibility {
+  #shown = { status: "", mode: "" };
+  readonly #profile: Profile;
+
+  constructor(profile: Profile) {
+    this.#profile = profile;
+  }
+
+  show(conversation: Conversation, step: number): void {
+    const next = { status: statusOf(conversation.state), mode: conversation.mode };
+    if (next.status !== this.#shown.status || next.mode !== this.#shown.mode) {
+      const parent = this.#profile.parentId;
+      upsertSearchAttributes([
+        { key: STATUS, value: next.status },
+        { key: MODE, value: next.mode },
+        ...(parent === null ? [] : [{ key: PARENT, value: parent }]),
+      ]);
+      this.#shown = next;
+    }
+    setCurrentDetails(describe(conversation, this.#profile, step));
+  }
+}
+
+export function statusOf(state: State): Status {
+  switch (state.kind) {
+    case "awaiting_llm":
+    case "llm_requesting":
+    case "tool_executing":
+    case "awaiting_sub_agents":
+    case "cancelling":
+    case "awaiting_continuation":
+      return "working";
+    case "awaiting_mode_approval":
+      return "waiting";
+    case "idle":
+    case "completed":
+      return "idle";
+    case "error":
+    case "failed":
+      return "error";
+    case "context_exhausted":
+      return "exhausted";
+  }
+}
+
+function describe({ state, mode, queue, sequence }: Conversation, profile: Profile, step: number): string {
+  const lines = [
+    `**${state.kind}** in \`${profile.cwd}\` on ${profile.host}, ${mode}, ${profile.model}`,
+    `step ${step}, ${sequence} messages, ${queue.length} waiting`,
+  ];
+  if (state.kind === "tool_executing")
+    lines.push(`running \`${state.current.name}\` since ${state.startedAt}`);
+  if (state.kind === "awaiting_mode_approval") lines.push(`asks for Unrestricted mode: ${state.reason}`);
+  if (state.kind === "llm_requesting" && state.retry !== null) {
+    lines.push(`attempt ${state.attempt} at ${state.retry.at}: ${state.retry.message}`);
+  }
+  if (state.kind === "error") lines.push(state.message);
+  return lines.join("\n\n");
+}
