@@ -43,7 +43,10 @@ function checkHost(listening: string): MiddlewareHandler {
   return async (c, next) => {
     // The request line may name another host than the header.
     if (!anyHost && !(isOurs(c.req.header("host")) && isOurs(new URL(c.req.url).host))) {
-      throw new Problem("forbidden_origin", "This Host is not served here. Use the address that the server printed.");
+      throw new Problem(
+        "forbidden_origin",
+        "This Host is not served here. Use the address that the server printed.",
+      );
     }
     await next();
   };

@@ -37,7 +37,6 @@ export function refusalProblem(refusal: Refusal, conversationId: string): Proble
     case "nothing_to_summarise":
     case "queue_full":
     case "not_found":
-    case "message_id_conflict":
       return new Problem(code, message, state === null ? {} : { state });
   }
 }

@@ -19,11 +19,13 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from "@temporalio/client";
 import { ApplicationFailure, TimeoutFailure, type UpdateDefinition } from "@temporalio/common";
+import type { HostActivities } from "../activities/contract.ts";
 import type { Sandbox } from "../machine/profile.ts";
 import {
   CONVERSATION_WORKFLOW,
-  CONVERSATIONS_QUEUE,
   toolsQueue,
+  WORKFLOW_TASK_TIMEOUT,
+  openUpdate,
   type ConversationStart,
   type Opening,
   type Refusal,
@@ -31,35 +33,23 @@ import {
 import { type Problem, unavailable } from "./problem.ts";
 import { refusalProblem } from "./refusal.ts";
 
-/** Activities of the tool host that the API calls; run by the worker there. */
-export type HostActivities = {
-  describeHost(): Promise<{ readonly host: string; readonly sandbox: Sandbox }>;
-  checkDirectory(input: { readonly cwd: string }): Promise<CheckedDirectory>;
-  listDirectories(input: { readonly path: string }): Promise<{ readonly directories: readonly string[] }>;
-};
-export type CheckedDirectory =
-  | { readonly ok: true; readonly cwd: string }
-  /** `reason` is a sentence for the person. */
-  | { readonly ok: false; readonly reason: string };
-
-export type UpdateOptions = {
-  /** The same id again is answered as the first time; random unless given. */
-  readonly updateId?: string;
-  /** Makes the conversation if there is none. */
-  readonly opening?: Opening;
-};
+export type CheckedDirectory = Awaited<ReturnType<HostActivities["checkDirectory"]>>;
 
 /** All calls reject with a Problem: `unavailable`, or the code of a refusal. */
 export type Workflows = {
+  /** Makes a conversation, its first commit included; false when there is one of that id. */
+  open(conversationId: string, opening: Opening): Promise<boolean>;
   /**
    * Asks a conversation's workflow, which is started from its row if it does not run: it was archived, closed
    * itself, or was lost (docs/architecture.md, rule 10).
+   *
+   * @param updateId the same one again is answered as the first time; random unless given.
    */
   update<Ret, Args extends unknown[]>(
     conversationId: string,
     definition: UpdateDefinition<Ret, Args>,
     args: Args,
-    options?: UpdateOptions,
+    updateId?: string,
   ): Promise<Ret>;
   /** What Restricted mode has to work with on `host`. May be some seconds old. */
   sandboxOf(host: string): Promise<Sandbox>;
@@ -81,10 +71,15 @@ const SANDBOX_FRESH_MS = 5_000;
 /** Milliseconds. A worker that polls is seen here at least once a minute. */
 const POLLER_FRESH_MS = 75_000;
 
-export type TemporalOptions = { readonly address: string; readonly namespace: string };
+export type TemporalOptions = {
+  readonly address: string;
+  readonly namespace: string;
+  /** Where workers poll for conversations. */
+  readonly taskQueue: string;
+};
 
 /** Connects on first use and again by itself; does not fail when the server is down. */
-export function connectWorkflows({ address, namespace }: TemporalOptions): Workflows {
+export function connectWorkflows({ address, namespace, taskQueue }: TemporalOptions): Workflows {
   const connection = Connection.lazy({
     address,
     connectTimeout: PROBE_DEADLINE_MS,
@@ -95,35 +90,59 @@ export function connectWorkflows({ address, namespace }: TemporalOptions): Workf
   });
   const client = new Client({ connection, namespace });
 
-  const update: Workflows["update"] = async (conversationId, definition, args, options = {}) => {
-    const { opening, updateId = randomUUID() } = options;
-    const start: ConversationStart = { conversationId, ...(opening !== undefined && { opening }) };
-    const running = () =>
-      client.workflow.getHandle(conversationId).executeUpdate(definition, { args, updateId });
-    const started = () =>
-      client.workflow.executeUpdateWithStart(definition, {
-        args,
-        updateId,
-        startWorkflowOperation: new WithStartWorkflowOperation(CONVERSATION_WORKFLOW, {
-          workflowId: conversationId,
-          workflowIdConflictPolicy: "USE_EXISTING",
-          taskQueue: CONVERSATIONS_QUEUE,
-          // Another worker takes over soon after one has died.
-          workflowTaskTimeout: "2s",
-          args: [start],
-        }),
-      });
+  const startOf = (start: ConversationStart, workflowIdConflictPolicy: "FAIL" | "USE_EXISTING") =>
+    new WithStartWorkflowOperation(CONVERSATION_WORKFLOW, {
+      workflowId: start.conversationId,
+      workflowIdConflictPolicy,
+      taskQueue,
+      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+      args: [start],
+    });
+
+  const open: Workflows["open"] = async (conversationId, opening) => {
+    // Of two at once, the second must not be answered with what the first has made.
+    const startWorkflowOperation = startOf({ conversationId, opening }, "FAIL");
+    try {
+      const opened = await client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, () =>
+        client.workflow.executeUpdateWithStart(openUpdate, { startWorkflowOperation }),
+      );
+      return opened.created;
+    } catch (error) {
+      if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+      throw asProblem(error, conversationId);
+    }
+  };
+
+  async function update<Ret, Args extends unknown[]>(
+    conversationId: string,
+    definition: UpdateDefinition<Ret, Args>,
+    args: Args,
+    updateId: string = randomUUID(),
+  ): Promise<Ret> {
+    const ask = (attempt: number): Promise<Ret> => {
+      const options = { args, updateId };
+      if (attempt === 1) {
+        const handle = client.workflow.getHandle(conversationId);
+        // The SDK tells updates with arguments from those without in its types; at run time they are one.
+        return handle.executeUpdate<Ret, [unknown]>(
+          definition.name,
+          options as { args: [unknown]; updateId: string },
+        );
+      }
+      const startWorkflowOperation = startOf({ conversationId }, "USE_EXISTING");
+      return client.workflow.executeUpdateWithStart(definition, { ...options, startWorkflowOperation });
+    };
     return client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
-          return await (attempt === 1 && opening === undefined ? running() : started());
+          return await ask(attempt);
         } catch (error) {
           if (attempt < ATTEMPTS && isClosed(error)) continue;
           throw asProblem(error, conversationId);
         }
       }
     });
-  };
+  }
 
   const onHost = async <T>(host: string, activity: keyof HostActivities, args: unknown[]): Promise<T> => {
     try {
@@ -148,6 +167,7 @@ export function connectWorkflows({ address, namespace }: TemporalOptions): Workf
   const sandboxes = new Map<string, { readonly at: number; readonly sandbox: Sandbox }>();
 
   return {
+    open,
     update,
     async sandboxOf(host) {
       const known = sandboxes.get(host);
@@ -167,7 +187,7 @@ export function connectWorkflows({ address, namespace }: TemporalOptions): Workf
         const queue = await client.withDeadline(Date.now() + PROBE_DEADLINE_MS, () =>
           client.workflowService.describeTaskQueue({
             namespace,
-            taskQueue: { name: CONVERSATIONS_QUEUE },
+            taskQueue: { name: taskQueue },
             taskQueueType: 1,
           }),
         );
@@ -184,9 +204,12 @@ export function connectWorkflows({ address, namespace }: TemporalOptions): Workf
 
 /** The workflow was not there, or went away under the update: the next try starts it. */
 function isClosed(error: unknown): boolean {
-  if (error instanceof WorkflowNotFoundError || error instanceof WorkflowExecutionAlreadyStartedError) return true;
+  if (error instanceof WorkflowNotFoundError || error instanceof WorkflowExecutionAlreadyStartedError)
+    return true;
   if (error instanceof WorkflowUpdateFailedError) {
-    return error.cause instanceof ApplicationFailure && error.cause.type === "AcceptedUpdateCompletedWorkflow";
+    return (
+      error.cause instanceof ApplicationFailure && error.cause.type === "AcceptedUpdateCompletedWorkflow"
+    );
   }
   return grpcCode(error) === GRPC_ABORTED;
 }

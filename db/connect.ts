@@ -58,13 +58,11 @@ const NUMERIC_BIGINT: postgres.PostgresType<number> = {
 /** Longest pause between two attempts to connect, in seconds: a database that is back is found soon. */
 const LONGEST_BACKOFF = 1;
 
-type ClientOptions = postgres.Options<Record<never, never>>;
-
-function optionsOf({ max = 8, applicationName = "bedrock" }: ConnectionOptions): ClientOptions {
+function optionsOf({ max = 8, applicationName = "bedrock" }: ConnectionOptions) {
   return {
     max,
     connect_timeout: 5,
-    backoff: (attempt) => Math.min(LONGEST_BACKOFF, 0.02 * 2 ** attempt) * (0.5 + Math.random() / 2),
+    backoff: (attempt: number) => Math.min(LONGEST_BACKOFF, 0.02 * 2 ** attempt) * (0.5 + Math.random() / 2),
     onnotice: () => undefined,
     connection: { application_name: applicationName, TimeZone: "UTC" },
   };

@@ -6,8 +6,20 @@
  * The server outlives whoever started it: after a `kill -9` of the launcher the next start adopts it.
  */
 import { createHash } from "node:crypto";
-import { closeSync, openSync } from "node:fs";
-import { chmod, chown, lstat, mkdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
+import {
+  type FileHandle,
+  open,
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -70,20 +82,13 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   };
   await prepareCluster(cluster, progress);
 
-  let pid = await adopt(cluster);
-  if (pid === null) {
-    progress("Starting PostgreSQL.");
-    pid = await start(cluster);
-  } else {
-    progress("PostgreSQL is running already.");
-  }
+  const pid = await serve(cluster, progress);
   await createDatabase(cluster);
-  const running = pid;
   return {
     url: urlOf(cluster, DATABASE),
     pid,
     async stop() {
-      await stop(running);
+      await stop(pid);
       // Stays if a socket is left in it: the next start uses both again.
       await rmdir(cluster.sockets).catch(() => undefined);
     },
@@ -125,8 +130,7 @@ async function prepareCluster(cluster: Cluster, progress: (sentence: string) => 
 
 async function createCluster(cluster: Cluster): Promise<void> {
   // Renamed when complete: an initdb that was killed leaves nothing that looks like a cluster.
-  const draft = `${cluster.folder}.${process.pid.toString()}.new`;
-  await mkdir(draft, { mode: 0o700 });
+  const draft = await mkdtemp(`${cluster.folder}.new-`);
   try {
     await cluster.user.own(draft);
     const { code, output } = await runAs(cluster.user, join(cluster.bin, "initdb"), [
@@ -164,18 +168,36 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** The process that the data folder's lock file names, if it is a PostgreSQL that runs. */
-async function lockHolder(cluster: Cluster): Promise<number | null> {
-  const lock = await readFile(join(cluster.folder, "postmaster.pid"), "utf8").catch(() => "");
-  const pid = Number.parseInt(lock, 10);
-  return pid > 0 && isServer(pid) ? pid : null;
+/** The process that the data folder's lock file names; 0 when there is no such file. */
+async function lockHolder(cluster: Cluster): Promise<number> {
+  const lock = await readFile(lockFile(cluster), "utf8").catch(() => "");
+  return Number.parseInt(lock, 10) || 0;
+}
+
+const lockFile = (cluster: Cluster): string => join(cluster.folder, "postmaster.pid");
+
+/** Adopts or starts; if somebody else starts a server on this folder at the same time, theirs is adopted. */
+async function serve(cluster: Cluster, progress: (sentence: string) => void): Promise<number> {
+  const deadline = performance.now() + START_LIMIT_MS;
+  for (;;) {
+    const running = await adopt(cluster);
+    if (running !== null) {
+      progress("PostgreSQL is running already.");
+      return running;
+    }
+    progress("Starting PostgreSQL.");
+    const started = await start(cluster, deadline);
+    if (started !== null) return started;
+    await sleep(100);
+  }
 }
 
 async function adopt(cluster: Cluster): Promise<number | null> {
   const pid = await lockHolder(cluster);
-  if (pid === null) {
-    // PostgreSQL would take any process of that number for itself.
-    await rm(join(cluster.folder, "postmaster.pid"), { force: true });
+  if (pid <= 0) return null;
+  if (!isServer(pid)) {
+    // PostgreSQL removes the file of a process that is gone, but takes any process of that number for a server.
+    if (isAlive(pid)) await rm(lockFile(cluster), { force: true });
     return null;
   }
   const answers = await waitUntil(async () => {
@@ -183,7 +205,7 @@ async function adopt(cluster: Cluster): Promise<number | null> {
     return (await canConnect(cluster)) ? true : null;
   }, ADOPT_LIMIT_MS);
   if (answers === true) return pid;
-  // It runs without its socket, or hangs.
+  // It has lost its socket, or hangs.
   await stop(pid);
   return null;
 }
@@ -191,36 +213,52 @@ async function adopt(cluster: Cluster): Promise<number | null> {
 /** A server that was just started by somebody else may still recover. */
 const ADOPT_LIMIT_MS = 15_000;
 
-async function start(cluster: Cluster): Promise<number> {
-  const deadline = performance.now() + START_LIMIT_MS;
-  for (;;) {
-    const log = openSync(cluster.log, "w", 0o600);
-    const child = cluster.user.spawn(join(cluster.bin, "postgres"), serverArguments(cluster), log);
-    closeSync(log);
-    child.unref();
-    let over = false;
-    child.once("exit", () => (over = true));
-    child.once("error", () => (over = true));
-    try {
-      // Ready is a lock file that names this process, for the old one may still be there, and an answer.
-      const ready = await waitUntil(async () => {
-        if (over) return false;
-        return (await lockHolder(cluster)) === child.pid && (await canConnect(cluster)) ? true : null;
-      }, deadline - performance.now());
-      if (ready === true && child.pid !== undefined) return child.pid;
-    } catch (error) {
-      child.kill("SIGQUIT");
-      throw error;
-    }
-    const output = await readFile(cluster.log, "utf8");
-    // Processes of a server that was killed take a moment to notice, and hold its shared memory until then.
-    if (!over || performance.now() > deadline || !/still in use|already exists/.test(output)) {
-      child.kill("SIGQUIT");
-      throw new Error(`PostgreSQL did not start (${cluster.log}):\n${output.slice(-2000)}`);
-    }
-    await sleep(100);
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
+
+/** null when another server holds the folder, or what is left of one that was killed. */
+async function start(cluster: Cluster, deadline: number): Promise<number | null> {
+  const log = await openLog(cluster.log);
+  const child = cluster.user.spawn(join(cluster.bin, "postgres"), serverArguments(cluster), log.file.fd);
+  // Without a listener a failed spawn would end this process; `isOver` sees it by the missing pid.
+  child.on("error", () => undefined);
+  child.unref();
+  await log.file.close();
+  const isOver = () => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
+  try {
+    // Ready is a lock file that names this process, for the old one may still be there, and an answer.
+    const ready = await waitUntil(async () => {
+      if (isOver()) return false;
+      return (await lockHolder(cluster)) === child.pid && (await canConnect(cluster)) ? true : null;
+    }, deadline - performance.now());
+    if (ready === true && child.pid !== undefined) return child.pid;
+    const output = (await readFile(cluster.log)).subarray(log.length).toString();
+    if (isOver() && performance.now() < deadline && /still in use|already exists/.test(output)) return null;
+    throw new Error(`PostgreSQL did not start (${cluster.log}):\n${output.slice(-2000)}`);
+  } catch (error) {
+    child.kill("SIGQUIT");
+    throw error;
+  }
+}
+
+/** Appended to, for two servers may write at once before one of them gives way; begun anew when it is long. */
+async function openLog(path: string): Promise<{ file: FileHandle; length: number }> {
+  const file = await open(path, "a", 0o600);
+  let { size } = await file.stat();
+  if (size > LONGEST_LOG) {
+    await file.truncate();
+    size = 0;
+  }
+  return { file, length: size };
+}
+
+/** Bytes. */
+const LONGEST_LOG = 1_000_000;
 
 function serverArguments(cluster: Cluster): string[] {
   const settings = {

@@ -32,7 +32,11 @@ type Wanted = Pick<Deps, "db" | "hub" | "models" | "report"> & { readonly heartb
  * @param cursor as given by the client; null: none.
  * @throws Problem `not_found`; rejects when the database cannot be asked.
  */
-export async function openConversationStream(deps: Wanted, id: string, cursor: string | null): Promise<Outbox> {
+export async function openConversationStream(
+  deps: Wanted,
+  id: string,
+  cursor: string | null,
+): Promise<Outbox> {
   const stream = new ConversationStream(deps, id);
   try {
     await stream.open(cursor);
@@ -163,7 +167,10 @@ class ConversationStream {
         return await read();
       } catch (error) {
         if (!isUnavailable(error)) throw error;
-        await Promise.race([this.outbox.closed, new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref())]);
+        await Promise.race([
+          this.outbox.closed,
+          new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref()),
+        ]);
       }
     }
   }
@@ -196,7 +203,8 @@ class ConversationStream {
       if (this.#liveBytes > LIVE_LIMIT) return this.outbox.cut();
     }
     // Only the newest of several commits matters; its place after the live text before it does.
-    if (task.kind !== "live" && task.kind !== "deleted" && this.#tasks.at(-1)?.kind === task.kind) this.#tasks.pop();
+    if (task.kind !== "live" && task.kind !== "deleted" && this.#tasks.at(-1)?.kind === task.kind)
+      this.#tasks.pop();
     this.#tasks.push(task);
     this.#wake();
   }

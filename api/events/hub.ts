@@ -29,7 +29,8 @@ export function createHub(notifications: Notifications): Hub {
     for (const receive of watchers.get(conversationId) ?? []) receive(signal);
   };
   const reconnected = () => {
-    for (const receivers of watchers.values()) for (const receive of receivers) receive({ kind: "reconnected" });
+    for (const receivers of watchers.values())
+      for (const receive of receivers) receive({ kind: "reconnected" });
     for (const receive of allWatchers) receive({ kind: "reconnected" });
   };
 
@@ -50,7 +51,8 @@ export function createHub(notifications: Notifications): Hub {
       watchers.set(conversationId, receivers.add(receive));
       return () => {
         receivers.delete(receive);
-        if (receivers.size === 0 && watchers.get(conversationId) === receivers) watchers.delete(conversationId);
+        if (receivers.size === 0 && watchers.get(conversationId) === receivers)
+          watchers.delete(conversationId);
       };
     },
     watchAll(receive) {

@@ -114,7 +114,8 @@ export function createListStreams(deps: Wanted): ListStreams {
 }
 
 function factsOf(conversation: ConversationView) {
-  const { id, slug, title, cwd, host, model, scripted, mode, archived, continuedFrom, createdAt } = conversation;
+  const { id, slug, title, cwd, host, model, scripted, mode, archived, continuedFrom, createdAt } =
+    conversation;
   return { id, slug, title, cwd, host, model, scripted, mode, archived, continuedFrom, createdAt };
 }
 

@@ -87,7 +87,8 @@ export class Outbox {
   }
 
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    if (this.#chunks.length === 0 && this.#open) await new Promise<void>((resolve) => (this.#wanted = resolve));
+    if (this.#chunks.length === 0 && this.#open)
+      await new Promise<void>((resolve) => (this.#wanted = resolve));
     const chunk = this.#chunks.shift();
     if (chunk === undefined) return controller.close();
     this.#bytes -= chunk.byteLength;

@@ -21,7 +21,11 @@ export const pathId = (name: string, what: string) =>
   z
     .string()
     .regex(CLIENT_ID)
-    .openapi({ param: { name, in: "path" }, description: what, example: "018f6a3e-5f2a-7000-8a1b-3c4d5e6f7a8b" });
+    .openapi({
+      param: { name, in: "path" },
+      description: what,
+      example: "018f6a3e-5f2a-7000-8a1b-3c4d5e6f7a8b",
+    });
 
 export const conversationParams = z.object({ id: pathId("id", "The conversation's id.") });
 
@@ -49,12 +53,10 @@ export const TEXT_LIMIT = 256 * 1024;
 /** Marks an issue that is answered with 413. */
 export const TOO_LARGE = { tooLarge: true } as const;
 
-export const text = z
-  .string()
-  .refine((value) => Buffer.byteLength(value) <= TEXT_LIMIT, {
-    message: `Text has at most ${TEXT_LIMIT} bytes.`,
-    params: TOO_LARGE,
-  });
+export const text = z.string().refine((value) => Buffer.byteLength(value) <= TEXT_LIMIT, {
+  message: `Text has at most ${TEXT_LIMIT} bytes.`,
+  params: TOO_LARGE,
+});
 
 /** A step is committed, but the rows that clients read do not show it yet. */
 export const pending = z

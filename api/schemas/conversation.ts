@@ -8,7 +8,7 @@ import { state } from "./state.ts";
 export const mode = z.enum(["restricted", "unrestricted"]);
 
 export const queuedMessage = z
-  .strictObject({
+  .object({
     messageId: z.string(),
     delivery: delivery.exclude(["direct"]),
     text: z.string(),
@@ -28,7 +28,7 @@ export const usage = tokenUsage
 
 export const conversation = answer<ConversationView>(
   z
-    .strictObject({
+    .object({
       id: z.string(),
       slug: z.string(),
       title: z.string(),
@@ -37,7 +37,7 @@ export const conversation = answer<ConversationView>(
       model: z.string(),
       scripted: z.boolean().openapi({ description: "The answers come from the built-in scripted model." }),
       mode,
-      sandbox: z.strictObject({
+      sandbox: z.object({
         available: z.boolean(),
         abi: z.int().nullable(),
         reason: z.string().nullable(),
@@ -108,21 +108,16 @@ export const newConversation = z
       .optional(),
     title: title.optional().openapi({ description: "Made from the first message unless given." }),
     message: newMessage.optional().openapi({ description: "Sent at once." }),
-    continuedFrom: z
-      .object({ id: z.string(), seed: z.boolean() })
-      .optional()
-      .openapi({
-        description:
-          "Goes on from a conversation whose context is exhausted; `seed` puts its summary before the first message.",
-      }),
+    continuedFrom: z.object({ id: z.string(), seed: z.boolean() }).optional().openapi({
+      description:
+        "Goes on from a conversation whose context is exhausted; `seed` puts its summary before the first message.",
+    }),
   })
   .openapi("NewConversation");
 
 export const conversationChange = z
   .object({
-    title: title
-      .refine((value) => value.trim() !== "", { message: "A title is not blank." })
-      .optional(),
+    title: title.refine((value) => value.trim() !== "", { message: "A title is not blank." }).optional(),
     archived: z.boolean().optional().openapi({ description: "Archiving stops the work first." }),
   })
   .openapi("ConversationChange");

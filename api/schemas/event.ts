@@ -8,35 +8,35 @@ import { conversation, mode, queuedMessage, usage } from "./conversation.ts";
 import { errorKind, storedMessage } from "./message.ts";
 import { state, subAgentOutcome } from "./state.ts";
 
-const delta = z.strictObject({ requestId: z.string(), index: z.int(), text: z.string() });
+const delta = z.object({ requestId: z.string(), index: z.int(), text: z.string() });
 
 /** The `data:` of every event by its name. */
 export const eventData = {
-  snapshot: z.strictObject({ conversation, messages: z.array(storedMessage), lastEvent: z.int() }),
-  synced: z.strictObject({ lastEvent: z.int() }),
-  resync: z.strictObject({}),
+  snapshot: z.object({ conversation, messages: z.array(storedMessage), lastEvent: z.int() }),
+  synced: z.object({ lastEvent: z.int() }),
+  resync: z.object({}),
   "message.added": storedMessage,
-  "message.removed": z.strictObject({ id: z.string() }),
-  "state.changed": z.strictObject({ state, cycleId: z.string().nullable() }),
-  "mode.changed": z.strictObject({ mode, by: z.enum(["approval", "user"]) }),
-  "queue.changed": z.strictObject({ queue: z.array(queuedMessage) }),
-  "usage.changed": z.strictObject({ usage }),
-  "context.warned": z.strictObject({ contextRatio: z.number() }),
-  "context.exhausted": z.strictObject({ summary: z.string() }),
-  "llm.retry_scheduled": z.strictObject({
+  "message.removed": z.object({ id: z.string() }),
+  "state.changed": z.object({ state, cycleId: z.string().nullable() }),
+  "mode.changed": z.object({ mode, by: z.enum(["approval", "user"]) }),
+  "queue.changed": z.object({ queue: z.array(queuedMessage) }),
+  "usage.changed": z.object({ usage }),
+  "context.warned": z.object({ contextRatio: z.number() }),
+  "context.exhausted": z.object({ summary: z.string() }),
+  "llm.retry_scheduled": z.object({
     attempt: z.int(),
     delayMs: z.number(),
     at: time,
     errorKind,
     message: z.string(),
   }),
-  "subagent.spawned": z.strictObject({ id: z.string(), task: z.string() }),
-  "subagent.finished": z.strictObject({ id: z.string(), outcome: subAgentOutcome }),
+  "subagent.spawned": z.object({ id: z.string(), task: z.string() }),
+  "subagent.finished": z.object({ id: z.string(), outcome: subAgentOutcome }),
   "conversation.changed": z.looseObject({ title: z.string(), archived: z.boolean() }),
-  "conversation.deleted": z.strictObject({}),
+  "conversation.deleted": z.object({}),
   "text.delta": delta,
   "thinking.delta": delta,
-  "tool.output": z.strictObject({
+  "tool.output": z.object({
     toolCallId: z.string(),
     stream: z.enum(["stdout", "stderr"]),
     text: z.string(),

@@ -8,7 +8,7 @@ export const delivery = z.enum(["direct", "steer", "followUp"]).openapi({
     "`direct`: starts a run, refused while the agent works. `steer`: joins the next request. `followUp`: starts a run when this one has ended.",
 });
 
-export const tokenUsage = z.strictObject({
+export const tokenUsage = z.object({
   inputTokens: z.int(),
   outputTokens: z.int(),
   cacheReadTokens: z.int(),
@@ -30,9 +30,11 @@ export const errorKind = z.enum([
 export const toolStatus = z.enum(["completed", "failed", "cancelled", "skipped", "interrupted"]);
 
 export const imageBlock = z
-  .strictObject({
+  .object({
     type: z.literal("image"),
-    hash: z.string().openapi({ description: "Read the bytes at `GET /api/conversations/{id}/images/{hash}`." }),
+    hash: z
+      .string()
+      .openapi({ description: "Read the bytes at `GET /api/conversations/{id}/images/{hash}`." }),
     mediaType: z.string(),
     width: z.int(),
     height: z.int(),
@@ -40,27 +42,30 @@ export const imageBlock = z
   .openapi("ImageBlock");
 
 export const block = z
-  .discriminatedUnion("type", [z.strictObject({ type: z.literal("text"), text: z.string() }), imageBlock])
+  .discriminatedUnion("type", [z.object({ type: z.literal("text"), text: z.string() }), imageBlock])
   .openapi("Block");
 
 const stored = {
   id: z.string(),
   sequence: z.int().openapi({ description: "1, 2, 3, … in the order of the conversation." }),
-  cycleId: z.string().nullable().openapi({ description: "The id of the run's first message; null between runs." }),
+  cycleId: z
+    .string()
+    .nullable()
+    .openapi({ description: "The id of the run's first message; null between runs." }),
   createdAt: time,
 };
 
 export const storedMessage = answer<Message>(
   z
     .discriminatedUnion("type", [
-      z.strictObject({
+      z.object({
         ...stored,
         type: z.literal("user"),
         actor: z.enum(["human", "llm_agent"]),
         content: z.array(block),
-        display: z.strictObject({ kind: delivery }),
+        display: z.object({ kind: delivery }),
       }),
-      z.strictObject({
+      z.object({
         ...stored,
         type: z.literal("agent"),
         actor: z.literal("llm_agent"),
@@ -68,14 +73,14 @@ export const storedMessage = answer<Message>(
           description: "The provider's blocks as received.",
         }),
         usage: tokenUsage,
-        display: z.strictObject({ requestId: z.string(), stopReason: z.string(), durationMs: z.number() }),
+        display: z.object({ requestId: z.string(), stopReason: z.string(), durationMs: z.number() }),
       }),
-      z.strictObject({
+      z.object({
         ...stored,
         type: z.literal("tool"),
         actor: z.literal("system"),
         content: z.tuple([
-          z.strictObject({
+          z.object({
             toolCallId: z.string(),
             name: z.string(),
             status: toolStatus,
@@ -85,7 +90,7 @@ export const storedMessage = answer<Message>(
         ]),
       }),
       z
-        .strictObject({
+        .object({
           ...stored,
           type: z.literal("system"),
           actor: z.literal("system"),
@@ -93,25 +98,25 @@ export const storedMessage = answer<Message>(
         })
         .openapi({ description: "For the model and the person." }),
       z
-        .strictObject({ ...stored, type: z.literal("note"), actor: z.literal("system"), content: z.array(block) })
+        .object({ ...stored, type: z.literal("note"), actor: z.literal("system"), content: z.array(block) })
         .openapi({ description: "For the person only." }),
-      z.strictObject({
+      z.object({
         ...stored,
         type: z.literal("error"),
         actor: z.literal("system"),
-        content: z.tuple([z.strictObject({ errorKind, message: z.string() })]),
+        content: z.tuple([z.object({ errorKind, message: z.string() })]),
       }),
-      z.strictObject({
+      z.object({
         ...stored,
         type: z.literal("continuation"),
         actor: z.enum(["llm_agent", "system"]),
-        content: z.tuple([z.strictObject({ summary: z.string() })]),
+        content: z.tuple([z.object({ summary: z.string() })]),
       }),
-      z.strictObject({
+      z.object({
         ...stored,
         type: z.literal("run_stop"),
         actor: z.literal("system"),
-        content: z.tuple([z.strictObject({ reason: z.enum(["completed", "interrupted", "error"]) })]),
+        content: z.tuple([z.object({ reason: z.enum(["completed", "interrupted", "error"]) })]),
       }),
     ])
     .openapi("StoredMessage"),
@@ -128,7 +133,9 @@ export const newMessage = z
       description: "At most 256 KiB of UTF-8. May be empty with images.",
       example: "Why is the login test flaky?",
     }),
-    id: clientId("Makes the submit idempotent: the same id and text again is answered as it stands.").optional(),
+    id: clientId(
+      "Makes the submit idempotent: the same id and text again is answered as it stands.",
+    ).optional(),
     images: z.array(sentImage).max(20).optional(),
     delivery: delivery.optional(),
   })
@@ -144,8 +151,9 @@ export const sentMessage = z
   .object({
     messageId: z.string(),
     sequence: z.int().nullable().openapi({ description: "null until delivered." }),
-    delivery: delivery.openapi({ description: "What became of it: a steer to an idle conversation is direct." }),
+    delivery: delivery.openapi({
+      description: "What became of it: a steer to an idle conversation is direct.",
+    }),
     pending,
   })
   .openapi("SentMessage");
-

@@ -19,7 +19,8 @@ export const problemSchema = z
     state: json.optional().openapi({ description: "Of a refusal: the conversation's state." }),
   })
   .openapi("Problem", {
-    description: "RFC 9457. Further members by code: `summary` and `startAnew` (context_exhausted), `cancel` (agent_busy), `pendingToolCallId` (approval_mismatch), `requirements` (sandbox_unavailable), `missing` (readyz).",
+    description:
+      "RFC 9457. Further members by code: `summary` and `startAnew` (context_exhausted), `cancel` (agent_busy), `pendingToolCallId` (approval_mismatch), `requirements` (sandbox_unavailable), `missing` (readyz).",
     example: {
       type: "urn:bedrock:problem:agent_busy",
       title: "The agent is busy",

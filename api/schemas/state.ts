@@ -5,7 +5,7 @@ import { answer, json, time } from "./common.ts";
 import { errorKind, tokenUsage, toolStatus } from "./message.ts";
 
 export const toolCall = z
-  .strictObject({
+  .object({
     id: z.string(),
     name: z.string(),
     input: json,
@@ -14,21 +14,21 @@ export const toolCall = z
   .openapi("ToolCall");
 
 const retry = z
-  .strictObject({ at: time, errorKind, message: z.string() })
+  .object({ at: time, errorKind, message: z.string() })
   .nullable()
   .openapi({ description: "A failed request that will be asked again: when and why." });
 
 const round = {
   remaining: z.array(toolCall),
-  completed: z.array(z.strictObject({ toolCallId: z.string(), status: toolStatus })),
+  completed: z.array(z.object({ toolCallId: z.string(), status: toolStatus })),
 };
 
 export const subAgentOutcome = z.union([
-  z.strictObject({ success: z.boolean(), result: z.string() }),
-  z.strictObject({ error: z.string(), errorKind, partialResult: z.string().optional() }),
+  z.object({ success: z.boolean(), result: z.string() }),
+  z.object({ error: z.string(), errorKind, partialResult: z.string().optional() }),
 ]);
 
-const subAgentTask = z.strictObject({
+const subAgentTask = z.object({
   id: z.string(),
   task: z.string(),
   model: z.string().optional(),
@@ -37,7 +37,7 @@ const subAgentTask = z.strictObject({
 
 const children = {
   pending: z.array(subAgentTask),
-  finished: z.array(z.strictObject({ id: z.string(), outcome: subAgentOutcome })),
+  finished: z.array(z.object({ id: z.string(), outcome: subAgentOutcome })),
   all: z.array(subAgentTask),
 };
 
@@ -46,39 +46,39 @@ const cancelling = { kind: z.literal("cancelling"), since: time, by: z.enum(["us
 export const state = answer<State>(
   z
     .union([
-      z.strictObject({ kind: z.literal("idle") }),
-      z.strictObject({ kind: z.literal("awaiting_llm") }),
-      z.strictObject({
+      z.object({ kind: z.literal("idle") }),
+      z.object({ kind: z.literal("awaiting_llm") }),
+      z.object({
         kind: z.literal("llm_requesting"),
         attempt: z.int(),
         requestId: z.string(),
         retry,
       }),
-      z.strictObject({
+      z.object({
         kind: z.literal("tool_executing"),
         current: toolCall,
         operationId: z.string(),
         startedAt: time,
         ...round,
       }),
-      z.strictObject({
+      z.object({
         kind: z.literal("awaiting_mode_approval"),
         reason: z.string(),
         toolCall,
         ...round,
       }),
-      z.strictObject({ kind: z.literal("awaiting_sub_agents"), toolCall, ...children, ...round }),
-      z.strictObject({ ...cancelling, stopping: z.literal("request"), requestId: z.string() }),
-      z.strictObject({
+      z.object({ kind: z.literal("awaiting_sub_agents"), toolCall, ...children, ...round }),
+      z.object({ ...cancelling, stopping: z.literal("request"), requestId: z.string() }),
+      z.object({
         ...cancelling,
         stopping: z.literal("tool"),
         operationId: z.string(),
         current: toolCall,
         ...round,
       }),
-      z.strictObject({ ...cancelling, stopping: z.literal("sub_agents"), toolCall, ...children, ...round }),
-      z.strictObject({ kind: z.literal("error"), message: z.string(), errorKind }),
-      z.strictObject({
+      z.object({ ...cancelling, stopping: z.literal("sub_agents"), toolCall, ...children, ...round }),
+      z.object({ kind: z.literal("error"), message: z.string(), errorKind }),
+      z.object({
         kind: z.literal("awaiting_continuation"),
         rejectedToolCalls: z.array(toolCall),
         triggerUsage: tokenUsage,
@@ -86,9 +86,9 @@ export const state = answer<State>(
         requestId: z.string(),
         retry,
       }),
-      z.strictObject({ kind: z.literal("context_exhausted"), summary: z.string(), finalUsage: tokenUsage }),
-      z.strictObject({ kind: z.literal("completed"), result: z.string(), success: z.boolean() }),
-      z.strictObject({
+      z.object({ kind: z.literal("context_exhausted"), summary: z.string(), finalUsage: tokenUsage }),
+      z.object({ kind: z.literal("completed"), result: z.string(), success: z.boolean() }),
+      z.object({
         kind: z.literal("failed"),
         error: z.string(),
         errorKind,

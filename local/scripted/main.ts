@@ -9,7 +9,7 @@ if (!Number.isInteger(port) || port < 0 || port > 65_535) {
   console.error(`PORT is ${process.env["PORT"] ?? ""}: give a number from 0 to 65535.`);
   process.exit(2);
 }
-const server = await startScriptedServer({ port }).catch((error: unknown) => {
+const server = await startScriptedServer({ port, remember: 0 }).catch((error: unknown) => {
   const reason = error instanceof Error ? error.message : String(error);
   console.error(`The scripted model cannot listen on port ${port}: ${reason}`);
   process.exit(1);

@@ -10,7 +10,11 @@ export type JsonObject = { readonly [key: string]: Json };
 export type CacheControl = { readonly type: "ephemeral"; readonly ttl?: "5m" | "1h" };
 type Cacheable = { readonly cache_control?: CacheControl | null };
 
-export type TextParam = Cacheable & { readonly type: "text"; readonly text: string };
+export type TextParam = Cacheable & {
+  readonly type: "text";
+  readonly text: string;
+  readonly citations?: readonly JsonObject[] | null;
+};
 export type ImageParam = Cacheable & {
   readonly type: "image";
   readonly source:

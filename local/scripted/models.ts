@@ -11,16 +11,18 @@ export type Model = {
   readonly contextWindow: number;
   /** Tokens; the largest `max_tokens`. */
   readonly maxOutput: number;
+  /** How thinking is switched on: with a budget, adaptively, or in either way. */
+  readonly thinking: "manual" | "adaptive" | "both";
 };
 
 /** The model of `npm start` without a key. */
 export const DEMO_MODEL = "scripted-demo";
 
-const large = { contextWindow: 1_000_000, maxOutput: 128_000 };
-const small = { contextWindow: 200_000, maxOutput: 64_000 };
+const large = { contextWindow: 1_000_000, maxOutput: 128_000, thinking: "adaptive" } as const;
+const small = { contextWindow: 200_000, maxOutput: 64_000, thinking: "manual" } as const;
 
 export const MODELS: readonly Model[] = [
-  { id: DEMO_MODEL, name: "Scripted demo model", ...small },
+  { id: DEMO_MODEL, name: "Scripted demo model", ...small, thinking: "both" },
   { id: "claude-fable-5-2", name: "Claude Fable 5.2", ...large },
   { id: "claude-fable-5-1", name: "Claude Fable 5.1", ...large },
   { id: "claude-fable-5", name: "Claude Fable 5", ...large },
@@ -32,15 +34,15 @@ export const MODELS: readonly Model[] = [
   { id: "claude-opus-5", name: "Claude Opus 5", ...large },
   { id: "claude-opus-4-8", name: "Claude Opus 4.8", ...large },
   { id: "claude-opus-4-7", name: "Claude Opus 4.7", ...large },
-  { id: "claude-opus-4-6", name: "Claude Opus 4.6", ...large },
+  { id: "claude-opus-4-6", name: "Claude Opus 4.6", ...large, thinking: "both" },
   { id: "claude-opus-4-5", name: "Claude Opus 4.5", ...small },
   { id: "claude-opus-4-5-20251101", name: "Claude Opus 4.5", ...small },
   { id: "claude-sonnet-5-5", name: "Claude Sonnet 5.5", ...large },
   { id: "claude-sonnet-5", name: "Claude Sonnet 5", ...large },
-  { id: "claude-sonnet-4-6", name: "Claude Sonnet 4.6", ...large },
+  { id: "claude-sonnet-4-6", name: "Claude Sonnet 4.6", ...large, thinking: "both" },
   { id: "claude-sonnet-4-5", name: "Claude Sonnet 4.5", ...small },
   { id: "claude-sonnet-4-5-20250929", name: "Claude Sonnet 4.5", ...small },
-  { id: "claude-haiku-5-5", name: "Claude Haiku 5.5", ...small },
+  { id: "claude-haiku-5-5", name: "Claude Haiku 5.5", ...small, thinking: "adaptive" },
   { id: "claude-haiku-4-5", name: "Claude Haiku 4.5", ...small },
   { id: "claude-haiku-4-5-20251001", name: "Claude Haiku 4.5", ...small },
 ];

@@ -83,16 +83,28 @@ type Waiter = {
 
 export class Recorder {
   readonly requests: RecordedRequest[] = [];
+  readonly #counts = new Map<string, number>();
+  readonly #keep: number;
   #waiters: Waiter[] = [];
   #closed = false;
 
+  /** @param keep how many requests are remembered, the latest ones */
+  constructor(keep: number) {
+    this.#keep = keep;
+  }
+
+  /** Counts one more request of an endpoint and key. */
   count(endpoint: Endpoint, key: string | null): number {
-    return this.requests.filter((request) => request.endpoint === endpoint && request.key === key).length;
+    const place = JSON.stringify([endpoint, key]);
+    const n = (this.#counts.get(place) ?? 0) + 1;
+    this.#counts.set(place, n);
+    return n;
   }
 
   add(request: RecordedRequest): void {
     this.requests.push(request);
     this.#settle();
+    if (this.requests.length > this.#keep) this.requests.shift();
     void request.ended.then(() => this.#settle());
   }
 

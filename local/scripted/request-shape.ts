@@ -1,6 +1,6 @@
 /**
  * Owns: which fields a request to the Messages API has, and of what type each is. Unknown fields are refused,
- * as the API does; fields of beta versions count as unknown.
+ * as the API does in version 2026-10-21; fields of beta versions count as unknown.
  * Not here: rules between fields or messages (rules.ts), images (images.ts).
  */
 import { SERVER_TOOL_RESULTS } from "./messages.ts";
@@ -14,7 +14,6 @@ import {
   matching,
   name,
   nullable,
-  numberWithin,
   object,
   oneOf,
   string,
@@ -167,9 +166,6 @@ export const messagesShape: Shape = object(
     service_tier: oneOf("auto", "standard_only"),
     stop_sequences: arrayOf(string),
     stream: boolean,
-    temperature: numberWithin(0, 1),
-    top_k: integer(0),
-    top_p: numberWithin(0, 1),
   },
 );
 

@@ -20,6 +20,7 @@ export const RULES: readonly Rule[] = [
   hasText,
   endsWithUser,
   keepsBlocksInTheirRole,
+  citesAsAssistantOnly,
   usesToolIdsOnce,
   answersToolUses,
   definesTools,
@@ -96,6 +97,16 @@ function keepsBlocksInTheirRole({ messages }: MessagesRequest): string | null {
         return `messages.${m}: \`${type}\` blocks can only be in \`user\` messages`;
       return null;
     }),
+  );
+}
+
+function citesAsAssistantOnly({ messages }: MessagesRequest): string | null {
+  return firstOf(messages.entries(), ([m, message]) =>
+    firstOf(contentBlocks(message).entries(), ([b, block]) =>
+      message.role === "user" && block.type === "text" && (block.citations ?? []).length > 0
+        ? `messages.${m}.content.${b}.text.citations: citations are not permitted in \`user\` messages`
+        : null,
+    ),
   );
 }
 

@@ -29,6 +29,8 @@ export type ScriptedServerOptions = {
   readonly models?: readonly Model[];
   /** Answers requests without a script; default: the demo agent. */
   readonly fallback?: Handler;
+  /** How many requests `requests` remembers, the latest ones; default: all. A server that lives long forgets. */
+  readonly remember?: number;
 };
 
 export type ScriptedServer = {
@@ -51,7 +53,7 @@ export type ScriptedServer = {
 
 export async function startScriptedServer(options: ScriptedServerOptions = {}): Promise<ScriptedServer> {
   const { port = 0, host = "127.0.0.1", apiKey, models = MODELS, fallback = demo } = options;
-  const recorder = new Recorder();
+  const recorder = new Recorder(options.remember ?? Number.POSITIVE_INFINITY);
   const scripts = new Scripts(fallback);
   const cache = new PromptCache();
   const ending = new AbortController();
@@ -92,7 +94,7 @@ export async function startScriptedServer(options: ScriptedServerOptions = {}): 
         ? refusal("invalid_request_error", "The request body is not valid JSON")
         : validateRequest(json, endpoint, models));
     const key = refused === null ? scriptOf(json as unknown as MessagesRequest) : findTag(body);
-    const n = recorder.count(endpoint, key) + 1;
+    const n = recorder.count(endpoint, key);
     const recorded = new RecordedRequest({
       ...{ id: requestId, endpoint, key, n, arrivedAt },
       ...{ headers: request.headers, json: json ?? null, refusal: refused },

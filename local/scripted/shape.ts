@@ -31,15 +31,6 @@ export function integer(least: number): Shape {
   };
 }
 
-export function numberWithin(least: number, most: number): Shape {
-  return (value, path) => {
-    if (typeof value !== "number") return `${path}: Input should be a valid number`;
-    return value >= least && value <= most
-      ? null
-      : `${path}: range: ${least}..${most}; Input should be within it`;
-  };
-}
-
 export function matching(pattern: RegExp): Shape {
   return (value, path) => {
     if (typeof value !== "string") return `${path}: Input should be a valid string`;

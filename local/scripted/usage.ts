@@ -12,6 +12,8 @@ import type { BlockParam, CacheControl, MessagesRequest, Usage } from "./message
 const BYTES_PER_TOKEN = 4;
 const PIXELS_PER_TOKEN = 750;
 const LOOK_BACK_BLOCKS = 20;
+/** From this many prefixes on, those that are over are thrown out. */
+const MANY_ENTRIES = 10_000;
 /** The shortest prefix that is cached, in tokens. */
 export const MIN_CACHED_TOKENS = 1024;
 
@@ -123,6 +125,9 @@ export class PromptCache {
   }
 
   #keep(hash: string, lifetime: number): void {
+    if (this.#entries.size > MANY_ENTRIES)
+      for (const [old, { expiresAt }] of this.#entries)
+        if (expiresAt <= this.#now()) this.#entries.delete(old);
     this.#entries.set(hash, { expiresAt: this.#now() + lifetime, lifetime });
   }
 }

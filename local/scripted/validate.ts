@@ -10,7 +10,8 @@ import { RULES } from "./rules.ts";
 import { firstOf } from "./shape.ts";
 import { countTokens } from "./usage.ts";
 
-const API_VERSIONS: readonly string[] = ["2023-06-01", "2023-01-01"];
+/** An older client is let in, and held to the rules of the newest version, which are the strictest. */
+const API_VERSIONS: readonly string[] = ["2026-10-21", "2023-06-01"];
 
 /** 401 without credentials (or with others than `apiKey`), 400 without a known `anthropic-version`. */
 export function validateHeaders(headers: IncomingHttpHeaders, apiKey?: string): Refusal | null {
@@ -39,13 +40,17 @@ export function validateRequest(
   const request = body as unknown as MessagesRequest;
   const model = models.find(({ id }) => id === request.model);
   if (model === undefined) return refusal("not_found_error", `model: ${request.model}`);
-  const complaint = firstOf(RULES, (rule) => rule(request)) ?? complainAboutLimits(request, model, endpoint);
+  const complaint = firstOf(RULES, (rule) => rule(request)) ?? complainAboutModel(request, model, endpoint);
   return complaint === null ? null : refusal("invalid_request_error", complaint);
 }
 
-function complainAboutLimits(request: MessagesRequest, model: Model, endpoint: Endpoint): string | null {
+function complainAboutModel(request: MessagesRequest, model: Model, endpoint: Endpoint): string | null {
   if (endpoint === "count_tokens") return null;
-  const { max_tokens = 0 } = request;
+  const { max_tokens = 0, thinking } = request;
+  if (thinking?.type === "enabled" && model.thinking === "adaptive")
+    return '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.';
+  if (thinking?.type === "adaptive" && model.thinking === "manual")
+    return "adaptive thinking is not supported on this model";
   if (max_tokens > model.maxOutput)
     return `max_tokens: ${max_tokens} > ${model.maxOutput}, which is the maximum allowed number of output tokens for ${model.id}`;
   const tokens = countTokens(request);

@@ -3,18 +3,23 @@
  * go.mod has a `replace`), so `wrapper/` is a module of its own that depends on it, with every checksum in its go.sum.
  */
 import { execFile, spawn } from "node:child_process";
-import { mkdtemp, rename, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import type { Report } from "../progress.ts";
-import { StartError } from "../start-error.ts";
-import { RELEASE } from "./release.ts";
+import { sentenceOf, StartError } from "../start-error.ts";
+import { platformName, RELEASE } from "./release.ts";
 
-/** From this version on Go fetches by itself the newer toolchain that the module asks for. */
-const OLDEST_GO: readonly [major: number, minor: number] = [1, 21];
+/** The oldest that was tried; Debian's present one. */
+const OLDEST_GO: readonly [major: number, minor: number] = [1, 19];
+/** From this version on Go fetches by itself the newer toolchain that a module asks for. */
+const SELF_UPDATING_GO: readonly [major: number, minor: number] = [1, 21];
+const WRAPPER = join(import.meta.dirname, "wrapper");
 const PACKAGE = "github.com/temporalio/cli/cmd/temporal";
 const VERSION = `-X github.com/temporalio/cli/internal/temporalcli.Version=${RELEASE.version}`;
+
+const run = promisify(execFile);
 
 export type BuildOptions = {
   /** Where the program is put, atomically. Its folder exists. */
@@ -28,12 +33,12 @@ export type BuildOptions = {
 export async function buildTemporal(options: BuildOptions): Promise<void> {
   const { to, onProgress } = options;
   const env = buildEnvironment(options.env ?? process.env);
-  await checkGo(env);
+  const go = await findGo(env, onProgress);
   const folder = await mkdtemp(join(dirname(to), "build-"));
   try {
     const program = join(folder, "temporal");
     const flags = ["-v", "-trimpath", `-ldflags=-s -w ${VERSION}`, "-o", program];
-    await goBuild([...flags, PACKAGE], env, onProgress, options.signal);
+    await goBuild(go, [...flags, PACKAGE], env, onProgress, options.signal);
     await rename(program, to);
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -52,27 +57,51 @@ function buildEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   };
 }
 
-async function checkGo(env: NodeJS.ProcessEnv): Promise<void> {
+/** The `go` to build with. */
+async function findGo(env: NodeJS.ProcessEnv, onProgress: Report): Promise<string> {
   const needed = `Go ${OLDEST_GO.join(".")} or newer`;
-  // From the root folder: here the wrapper's go.mod would send an older Go to fetch a toolchain first.
-  const version = await promisify(execFile)("go", ["version"], { env, cwd: "/" }).catch(() => null);
+  // From the root folder: in the wrapper's, its go.mod would make Go fetch a toolchain first.
+  const version = await run("go", ["version"], { env, cwd: "/" }).catch(() => null);
   if (version === null) throw new StartError(`Go is not installed (${needed} can build it)`);
   const [, major = "0", minor = "0"] = /go(\d+)\.(\d+)/.exec(version.stdout) ?? [];
-  const [oldestMajor, oldestMinor] = OLDEST_GO;
-  if (Number(major) < oldestMajor || (Number(major) === oldestMajor && Number(minor) < oldestMinor)) {
+  const isAtLeast = ([leastMajor, leastMinor]: readonly [number, number]) =>
+    Number(major) > leastMajor || (Number(major) === leastMajor && Number(minor) >= leastMinor);
+  if (isAtLeast(SELF_UPDATING_GO)) return "go";
+  if (!isAtLeast(OLDEST_GO))
     throw new StartError(`Go ${major}.${minor} is too old to build it (${needed} can)`);
+  onProgress("fetching a newer Go");
+  return fetchToolchain(env);
+}
+
+/** Does for an older Go what a newer one does itself: toolchains are modules, verified like any other. */
+async function fetchToolchain(env: NodeJS.ProcessEnv): Promise<string> {
+  const wanted = /^go (\S+)$/m.exec(await readFile(join(WRAPPER, "go.mod"), "utf8"))?.[1] ?? "";
+  const platform = platformName().replace("_", "-");
+  const module = `golang.org/toolchain@v0.0.1-go${wanted}.${platform}`;
+  try {
+    const { stdout } = await run("go", ["mod", "download", "-json", module], {
+      env: { ...env, GOFLAGS: "" },
+      cwd: "/",
+    });
+    const { Dir: root } = JSON.parse(stdout) as { Dir: string };
+    // A module's files are unpacked without the right to run them.
+    await run("chmod", ["-R", "u+wx", join(root, "bin"), join(root, "pkg", "tool")]);
+    return join(root, "bin", "go");
+  } catch (error) {
+    throw new StartError(`Go ${wanted} could not be fetched: ${sentenceOf(error)}`);
   }
 }
 
 function goBuild(
+  program: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
   onProgress: Report,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    const go = spawn("go", ["build", ...args], {
-      cwd: join(import.meta.dirname, "wrapper"),
+    const go = spawn(program, ["build", ...args], {
+      cwd: WRAPPER,
       env,
       stdio: ["ignore", "ignore", "pipe"],
       ...(signal === undefined ? {} : { signal }),

@@ -123,7 +123,7 @@ function advice(failures: readonly string[]): string {
     ...failures.map((failure) => `  - ${failure}`),
     "Do one of these and start again:",
     "  - install the Temporal CLI so that `temporal` is on PATH: https://docs.temporal.io/cli",
-    "  - install Go 1.21 or newer (https://go.dev/dl); the server is then built, once",
+    "  - install Go 1.19 or newer (https://go.dev/dl); the server is then built, once",
     "  - set TEMPORAL_ADDRESS to the host:port of a Temporal server that runs already",
   ].join("\n");
 }

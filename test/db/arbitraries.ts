@@ -39,13 +39,14 @@ const outcome: fc.Arbitrary<SubAgentOutcome> = fc.oneof(
   fc.record({ success: fc.boolean(), result: text }),
   fc.record({ error: text, errorKind, partialResult: text }, { requiredKeys: ["error", "errorKind"] }),
 );
+const task = fc.record(
+  { id, task: text, model: text, timeoutSeconds: count },
+  { requiredKeys: ["id", "task"] },
+);
 const children = fc.record({
-  pending: fc.array(
-    fc.record({ id, task: text, model: text, timeoutSeconds: count }, { requiredKeys: ["id", "task"] }),
-    { maxLength: 3 },
-  ),
+  pending: fc.array(task, { maxLength: 3 }),
   finished: fc.array(fc.record({ id, outcome }), { maxLength: 3 }),
-  order: fc.array(id, { maxLength: 3 }),
+  all: fc.array(task, { maxLength: 3 }),
 });
 const kind = <K extends State["kind"]>(name: K) => fc.constant(name);
 const cancelling = {

@@ -6,6 +6,7 @@ import { loadConversation } from "../../db/load.ts";
 import { readMessages } from "../../db/messages.ts";
 import { getConversation } from "../../db/views.ts";
 import type { Batch } from "../../machine/batch.ts";
+import type { Json } from "../../machine/message.ts";
 import {
   chain,
   createConversation,
@@ -336,9 +337,9 @@ test("text that Postgres cannot hold does not stop a conversation", async () => 
 
 test("a tool input that is nested deeply does not stop a conversation", async () => {
   const db = await testDatabase();
-  let input: readonly unknown[] = [];
+  let input: Json = [];
   for (let depth = 0; depth < 1500; depth += 1) input = [input];
-  const content = [{ type: "tool_use", id: "t", name: "bash", input: JSON.parse(JSON.stringify(input)) }];
+  const content = [{ type: "tool_use", id: "t", name: "bash", input }];
   const { id } = await createConversation(db, {
     messages: [
       {

@@ -52,7 +52,7 @@ test("the profile comes back, with the archived flag and the last event", async 
     archived: true,
     lastEvent: 1,
     knownMessageIds: [],
-    recentMessageIds: [],
+    recentMessages: [],
   });
 });
 
@@ -68,7 +68,7 @@ test("ids that were asked for are found among the messages and in the queue", as
   expect((await loadConversation(db, other.id, ["elsewhere"]))?.knownMessageIds).toEqual(["elsewhere"]);
 });
 
-test("the recent ids are those of the last 64 user messages, then of the queue", async () => {
+test("the recent messages are the last 64 of the user, then the queue", async () => {
   const db = await testDatabase();
   const messages = Array.from({ length: 70 }, (_, n) => [
     userMessage(2 * n + 1, "x", `m${n}`),
@@ -76,12 +76,16 @@ test("the recent ids are those of the last 64 user messages, then of the queue",
   ]).flat();
   const { id } = await createConversation(db, {
     messages,
-    conversation: valueWith({ queue: [queued("y", "q1"), queued("z", "q2")] }),
+    conversation: valueWith({ queue: [queued("y", "q1"), { ...queued("z", "q2"), delivery: "steer" }] }),
   });
-  expect((await loadConversation(db, id))?.recentMessageIds).toEqual([
-    ...Array.from({ length: 64 }, (_, n) => `m${n + 6}`),
-    "q1",
-    "q2",
+  expect((await loadConversation(db, id))?.recentMessages).toEqual([
+    ...Array.from({ length: 64 }, (_, n) => ({
+      messageId: `m${n + 6}`,
+      sequence: 2 * n + 13,
+      delivery: "direct",
+    })),
+    { messageId: "q1", sequence: null, delivery: "followUp" },
+    { messageId: "q2", sequence: null, delivery: "steer" },
   ]);
 });
 

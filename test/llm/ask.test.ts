@@ -37,7 +37,6 @@ async function askFor(answer: script.Answer, options: Options = {}) {
     onDelta: (delta) => deltas.push(delta),
     ...options,
   });
-  if (process.env["DBG"]) console.log(JSON.stringify(outcome).slice(0,300), JSON.stringify(server.requests.at(-1)?.refusal));
   return { outcome, deltas, key };
 }
 

@@ -264,7 +264,7 @@ describe("whatever is stored, the provider accepts the request", () => {
         const numbered = content.map((block) =>
           block.type === "tool_use" ? { ...block, id: `call_${ids++}` } : block,
         );
-        const calls = numbered.flatMap((block) => (block.type === "tool_use" ? [String(block["id"])] : []));
+        const calls = numbered.flatMap((block) => (block.type === "tool_use" ? [block["id"] as string] : []));
         const answers = calls.flatMap((id, index) => {
           const { output: blocks, status: how, said: between } = results[index] ?? { said: [] };
           const one = [m.tool(id, blocks ?? "", how), ...between];

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -13,7 +13,6 @@ import { script, temporaryFolder } from "./support.ts";
 
 const VERSION = "9.9.9";
 const ARCHIVE = `/v${VERSION}/temporal_cli_${VERSION}_${platformName()}.tar.gz`;
-const SYSTEM_PATH = "/usr/bin:/bin";
 
 const saying = (server: string, from: string) =>
   `echo "temporal version ${from} (Server ${server}, UI 2.0.0)"`;
@@ -30,11 +29,13 @@ async function machine(site: RequestListener | null): Promise<Machine> {
   const folder = temporaryFolder();
   const bin = join(folder, "bin");
   mkdirSync(bin);
+  // What the scripts below need; a temporal or a go of this machine is out of sight.
+  for (const tool of ["cat", "chmod"]) symlinkSync(join("/bin", tool), join(bin, tool));
   const cache = join(folder, "cache");
   mkdirSync(join(cache, "bedrock"), { recursive: true });
   const news: string[] = [];
   const env = {
-    PATH: `${bin}:${SYSTEM_PATH}`,
+    PATH: bin,
     HOME: folder,
     XDG_CACHE_HOME: cache,
     TEMPORAL_DOWNLOADS: site === null ? "http://127.0.0.1:1" : await serve(site),
@@ -162,15 +163,29 @@ describe("the order in which a Temporal server is looked for", () => {
     await expect(failure).rejects.toThrow(`${ARCHIVE} answered 404`);
     await expect(failure).rejects.toThrow("go build failed: dial tcp: lookup proxy: no such host");
     await expect(failure).rejects.toThrow("install the Temporal CLI");
-    await expect(failure).rejects.toThrow("install Go 1.21 or newer");
+    await expect(failure).rejects.toThrow("install Go 1.19 or newer");
     await expect(failure).rejects.toThrow("set TEMPORAL_ADDRESS");
     expect(existsSync(here.cached)).toBe(false);
   });
 
   test("a Go that is too old is not asked to build", async () => {
     const here = await machine(null);
-    script(join(here.bin, "go"), 'echo "go version go1.19.8 linux/amd64"');
-    await expect(here.find()).rejects.toThrow("Go 1.19 is too old");
+    script(join(here.bin, "go"), 'echo "go version go1.18.2 linux/amd64"');
+    await expect(here.find()).rejects.toThrow("Go 1.18 is too old");
+  });
+
+  test("a Go before 1.21 is sent for a newer one, which builds", async () => {
+    const here = await machine(null);
+    const newer = join(here.bin, "..", "newer", "bin");
+    mkdirSync(newer, { recursive: true });
+    mkdirSync(join(newer, "..", "pkg", "tool"), { recursive: true });
+    script(join(newer, "go"), FAKE_GO);
+    script(
+      join(here.bin, "go"),
+      `if [ "$1" = version ]; then echo "go version go1.19.8 linux/amd64"; exit 0; fi
+       [ "$1 $2" = "mod download" ] && echo '{"Dir":"${join(newer, "..")}"}'`,
+    );
+    expect(await here.find()).toMatchObject({ source: "build", server: "1.32.0" });
   });
 
   test("two starts at once make it once", async () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { State } from "../../machine/conversation.ts";
 import type { Delivery } from "../../machine/message.ts";
 import type { RejectionCode } from "../../machine/rejection.ts";
+import { transition } from "../../machine/transition.ts";
 import { say } from "./events.ts";
 import {
   approving,
@@ -23,6 +24,7 @@ import {
 } from "./states.ts";
 import {
   contextOf,
+  expectOutcome,
   expectReject,
   inState,
   orderKinds,
@@ -32,8 +34,6 @@ import {
   stepOf,
   SUB_AGENT,
 } from "./support.ts";
-import { transition } from "../../machine/transition.ts";
-import { expectOutcome } from "./support.ts";
 
 type Cell = "starts" | "waits" | RejectionCode;
 type Row = { readonly states: readonly State[]; readonly cells: { readonly [D in Delivery]: Cell } };

@@ -13,6 +13,7 @@ import {
   response,
   restarted,
   retryDue,
+  say,
   steer,
   toolDone,
   trigger,
@@ -43,10 +44,10 @@ import {
   orderKinds,
   orderOf,
   outline,
+  ROOT,
   SUB_AGENT,
   textOf,
 } from "./support.ts";
-import { say } from "./events.ts";
 
 const MODE_TOLD = { name: "mode.changed", data: { mode: "unrestricted", by: "approval" } };
 const unrestricted = (state: State) => conversationIn(state, { mode: "unrestricted" });
@@ -271,9 +272,7 @@ describe("`request_mode_upgrade` among others", () => {
   });
 
   test("a downgrade holds for the next tool; one that is running is not touched", () => {
-    const history = new History();
-    history.conversation = unrestricted(idle);
-    history.conversation = { ...history.conversation, sequence: 0 };
+    const history = new History(ROOT, "unrestricted");
     history.give(say());
     expect(orderOf(history.respond([call("t1"), call("t2")]), "execute_tool").mode).toBe("unrestricted");
     const running = history.state;

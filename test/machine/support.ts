@@ -101,7 +101,7 @@ export function expectReject(
   const answer = transition(conversation, deepFreeze(context), deepFreeze(at(event)));
   if (!("reject" in answer)) return expect.fail(`accepted; expected ${code}`);
   expect(answer.reject.code).toBe(code);
-  expect(answer.reject.message).toMatch(/^[A-Z].*[.)a-z0-9]$/su);
+  expect(answer.reject.message).toMatch(/^[A-Z0-9].*\.$/su);
   return answer.reject;
 }
 
@@ -162,7 +162,7 @@ export function orderOf<K extends Effect["kind"]>(step: Step, kind: K): Extract<
 }
 
 /** The value, which must be of this kind. */
-export function inState<K extends State["kind"]>(step: Step, kind: K): StateOf<K> {
+export function inState<K extends State["kind"]>(step: { readonly state: State }, kind: K): StateOf<K> {
   const { state } = step;
   const is = (value: State): value is StateOf<K> => value.kind === kind;
   return is(state) ? state : expect.fail(`state is ${state.kind}, not ${kind}`);

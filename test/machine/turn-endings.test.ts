@@ -139,12 +139,11 @@ describe("How a response ends a turn", () => {
 
 describe("At 90 % of the window, whatever the response holds", () => {
   const full = { usage: usage(90_000) };
-  const full_ = (fields: object) => ({ ...full, ...fields });
 
   test.for(["end_turn", "pause_turn", "max_tokens", "refusal"])(
     "its answer is stored and the continuation starts (no run_stop in between): %s",
     (stopReason) => {
-      const step = expectOutcome(requesting(), response([], full_({ stopReason })));
+      const step = expectOutcome(requesting(), response([], { ...full, stopReason }));
       expect(outline(step.messages)).toEqual(["agent"]);
       expect(orderKinds(step)).toEqual(["request_continuation"]);
     },

@@ -1,5 +1,6 @@
 /** Headers, routes and bodies: what is decided before anything is validated or scripted. */
 import { describe, expect, test } from "vitest";
+import type { JsonObject } from "../../local/scripted/messages.ts";
 import { say } from "../../local/scripted/script.ts";
 import { MAX_BODY_BYTES } from "../../local/scripted/server.ts";
 import { ask, HEADERS, post, useScriptedServer } from "./support.ts";
@@ -38,6 +39,11 @@ describe.concurrent("headers", () => {
       status: 400,
       body: { error: { type: "invalid_request_error", message: "anthropic-version: header is required" } },
     });
+  });
+
+  test("a request of the version before is accepted", async () => {
+    const headers = { ...HEADERS, "anthropic-version": "2023-06-01" };
+    expect(await post(server(), ask("Hello."), "/v1/messages", headers)).toMatchObject({ status: 200 });
   });
 
   test("a request of an unknown version is 400", async () => {
@@ -88,9 +94,9 @@ describe.concurrent("routes", () => {
   });
 
   test("count_tokens counts tools, system and messages, and refuses what messages refuses", async () => {
-    const count = async (more: object): Promise<number> => {
+    const count = async (more: JsonObject): Promise<number> => {
       const body = { model: "claude-sonnet-5", messages: [{ role: "user", content: "Hello." }], ...more };
-      const reply = await post(server(), body as never, "/v1/messages/count_tokens");
+      const reply = await post(server(), body, "/v1/messages/count_tokens");
       expect(reply.status).toBe(200);
       return Number(reply.body["input_tokens"]);
     };

@@ -3,15 +3,14 @@ import { expect, test } from "vitest";
 import { isBase64, readImageHeader } from "../../local/scripted/images.ts";
 import { imageFile } from "./support.ts";
 
-// Real files, made by an encoder: 3 by 2 pixels each.
-const REAL = {
-  "image/png":
-    "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP4z8AARAxwCgAf7gP9qs0Y4AAAAABJRU5ErkJggg==",
-  "image/gif": "R0lGODlhAwACAIAAAP8AAAAAACwAAAAAAwACAAACAoRRADs=",
-};
-
-test.each(Object.entries(REAL))("reads a real %s file", (mediaType, data) => {
-  expect(readImageHeader(Buffer.from(data, "base64"))).toEqual({ mediaType, width: 3, height: 2 });
+test("reads a whole PNG file", () => {
+  const file =
+    "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAIAAAASFvFNAAAAEElEQVR4nGP4z8AAQQxwFgBB0gX7h/C5SAAAAABJRU5ErkJggg==";
+  expect(readImageHeader(Buffer.from(file, "base64"))).toEqual({
+    mediaType: "image/png",
+    width: 3,
+    height: 2,
+  });
 });
 
 test.each(["image/png", "image/jpeg", "image/gif", "image/webp"])("reads the header of %s", (mediaType) => {

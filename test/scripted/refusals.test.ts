@@ -28,6 +28,10 @@ const thought = { type: "thinking", thinking: "Hm.", signature: signThinking("Hm
 const png = (width: number, height: number): JsonObject => imageBlock(imageFile("image/png", width, height));
 const withoutField = (name: string): JsonObject =>
   Object.fromEntries(Object.entries(ask("Hello.")).filter(([field]) => field !== name));
+const budget = (budget_tokens: number): JsonObject => ({
+  model: "claude-haiku-4-5",
+  thinking: { type: "enabled", budget_tokens },
+});
 const serverCall = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} };
 
 type Case = {
@@ -495,33 +499,51 @@ const cases: readonly Case[] = [
   },
   {
     rule: "a thinking budget is at least 1024",
-    broken: ask("Hello.", { max_tokens: 5000, thinking: { type: "enabled", budget_tokens: 1023 } }),
-    valid: ask("Hello.", { max_tokens: 5000, thinking: { type: "enabled", budget_tokens: 1024 } }),
+    broken: ask("Hello.", { max_tokens: 5000, ...budget(1023) }),
+    valid: ask("Hello.", { max_tokens: 5000, ...budget(1024) }),
     says: "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024",
   },
   {
     rule: "a thinking budget is less than max_tokens",
-    broken: ask("Hello.", { max_tokens: 2000, thinking: { type: "enabled", budget_tokens: 2000 } }),
-    valid: ask("Hello.", { max_tokens: 2001, thinking: { type: "enabled", budget_tokens: 2000 } }),
+    broken: ask("Hello.", { max_tokens: 2000, ...budget(2000) }),
+    valid: ask("Hello.", { max_tokens: 2001, ...budget(2000) }),
     says: "`max_tokens` must be greater than `thinking.budget_tokens`.",
   },
   {
     rule: "thinking and a forced tool do not go together",
     broken: ask("Hello.", {
-      ...{ max_tokens: 5000, thinking: { type: "enabled", budget_tokens: 2000 } },
+      ...{ max_tokens: 5000, ...budget(2000) },
       ...{ tools: [bash], tool_choice: { type: "any" } },
     }),
     valid: ask("Hello.", {
-      ...{ max_tokens: 5000, thinking: { type: "enabled", budget_tokens: 2000 } },
+      ...{ max_tokens: 5000, ...budget(2000) },
       ...{ tools: [bash], tool_choice: { type: "auto" } },
     }),
     says: "Thinking may not be enabled when tool_choice forces tool use.",
   },
   {
-    rule: "a temperature is between 0 and 1",
-    broken: ask("Hello.", { temperature: 1.5 }),
-    valid: ask("Hello.", { temperature: 1 }),
-    says: /^temperature: /,
+    rule: "a thinking budget is for older models",
+    broken: ask("Hello.", { max_tokens: 5000, thinking: { type: "enabled", budget_tokens: 1024 } }),
+    valid: ask("Hello.", { thinking: { type: "adaptive" } }),
+    says: /^"thinking.type.enabled" is not supported for this model/,
+  },
+  {
+    rule: "adaptive thinking is for newer models",
+    broken: ask("Hello.", { model: "claude-haiku-4-5", thinking: { type: "adaptive" } }),
+    valid: ask("Hello.", { ...budget(1024), max_tokens: 5000 }),
+    says: "adaptive thinking is not supported on this model",
+  },
+  ...["temperature", "top_p", "top_k"].map((parameter) => ({
+    rule: `there is no ${parameter}`,
+    broken: ask("Hello.", { [parameter]: 1 }),
+    valid: ask("Hello."),
+    says: `${parameter}: Extra inputs are not permitted`,
+  })),
+  {
+    rule: "citations are the assistant's",
+    broken: messages(user({ ...text("x"), citations: [{ type: "char_location" }] })),
+    valid: messages(hello, assistant({ ...text("x"), citations: [{ type: "char_location" }] }), bye),
+    says: "messages.0.content.0.text.citations: citations are not permitted in `user` messages",
   },
 ];
 

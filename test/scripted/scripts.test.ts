@@ -75,7 +75,7 @@ describe.concurrent("the record", () => {
       closedByClient: false,
     });
     expect(request.body.messages).toEqual([{ role: "user", content: tag }]);
-    expect(request.headers["anthropic-version"]).toBe("2023-06-01");
+    expect(request.headers["anthropic-version"]).toBe("2026-10-21");
     expect(request.arrivedAt).toBeGreaterThan(before);
     expect(request.endedAt).toBeGreaterThan(request.arrivedAt);
   });
@@ -112,6 +112,17 @@ describe.concurrent("the record", () => {
     const request = await server().waitFor(({ key, closedByClient }) => key === "closed" && closedByClient);
     expect(request.end).toBe("client_closed");
   });
+});
+
+test("a server that lives long forgets, and still counts", async () => {
+  const other = await startScriptedServer({ remember: 2 });
+  try {
+    const tag = other.script("many", (_request, n) => say(String(n)));
+    for (let i = 1; i <= 3; i += 1) expect(said((await post(other, ask(tag))).body)).toBe(String(i));
+    expect(other.requests.map(({ n }) => n)).toEqual([2, 3]);
+  } finally {
+    await other.close();
+  }
 });
 
 describe.concurrent("the end of the server", () => {

@@ -12,7 +12,7 @@ import {
 export const HEADERS = {
   "content-type": "application/json",
   "x-api-key": "test",
-  "anthropic-version": "2023-06-01",
+  "anthropic-version": "2026-10-21",
 };
 
 /** A server for all tests of a file. */

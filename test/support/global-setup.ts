@@ -1,16 +1,36 @@
-/** Owns: what is started once for a whole test run. */
+/** Owns: what is started once for a whole test run: a PostgreSQL, a Temporal server, the workflows' bundle. */
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { ensureTemporalBinary } from "../../local/temporal/find.ts";
+import { startTemporal } from "../../local/temporal/server.ts";
+import { ensureWorkflowBundle } from "../../workflows/bundle.ts";
 import { startTestPostgres } from "./postgres.ts";
 
 declare module "vitest" {
   export interface ProvidedContext {
     /** Of the maintenance database; tests ask for one of their own (database.ts). */
     postgresUrl: string;
+    /** Shared by the run; tests have task queues of their own (system.ts). */
+    temporalAddress: string;
+    temporalBinary: string;
+    bundlePath: string;
   }
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const postgres = await startTestPostgres();
+  const say = (line: string): void => console.log(line);
+  const binary = await ensureTemporalBinary({ onProgress: say });
+  const [postgres, temporal, bundlePath] = await Promise.all([
+    startTestPostgres(),
+    startTemporal({ binary: binary.path }),
+    ensureWorkflowBundle(join(tmpdir(), "bedrock-bundles"), say),
+  ]);
   project.provide("postgresUrl", postgres.url);
-  return () => postgres.stop();
+  project.provide("temporalAddress", temporal.address);
+  project.provide("temporalBinary", binary.path);
+  project.provide("bundlePath", bundlePath);
+  return async () => {
+    await Promise.all([postgres.stop(), temporal.stop()]);
+  };
 }

@@ -1,0 +1,81 @@
+/**
+ * Owns: the whole HTTP interface put together (docs/http.md): guard, routes, the OpenAPI document, errors.
+ * Not here: sockets and processes (main.ts). Tests call `app.request()`.
+ */
+import type { MiddlewareHandler } from "hono";
+import { routePath } from "hono/route";
+import type { Deps } from "./deps.ts";
+import { guard } from "./guard.ts";
+import { notFound, toProblem, unavailable } from "./problem.ts";
+import { createRouter } from "./router.ts";
+import { controlRoutes } from "./routes/control.ts";
+import { conversationRoutes } from "./routes/conversations.ts";
+import { eventRoutes } from "./routes/events.ts";
+import { messageRoutes } from "./routes/messages.ts";
+import { systemRoutes } from "./routes/system.ts";
+
+/** For the typed client: `hc<Api>(url)`. */
+export type Api = ReturnType<typeof createApp>;
+
+/** Milliseconds after which a request that was read is answered, whatever hangs. */
+const DEADLINE_MS = 20_000;
+
+export function createApp(deps: Deps) {
+  const app = createRouter();
+  app.onError((error) => toProblem(error, deps.report).toResponse());
+  app.notFound(() => notFound("resource").toResponse());
+  app.use(count(deps), headers, ...guard(deps), deadline);
+  app.openAPIRegistry.registerComponent("securitySchemes", "token", {
+    type: "http",
+    scheme: "bearer",
+    description: "When the server has an API_TOKEN. Never in the query.",
+  });
+
+  const routes = app
+    .route("/", conversationRoutes(deps))
+    .route("/", messageRoutes(deps))
+    .route("/", controlRoutes(deps))
+    .route("/", eventRoutes(deps))
+    .route("/", systemRoutes(deps));
+  routes.doc31("/openapi.json", {
+    openapi: "3.1.0",
+    info: {
+      title: "Bedrock",
+      version: "1",
+      description:
+        "Durable conversations with a coding agent. 201 and 202 come after the commit: the next GET shows what was answered. A 503 means that it is not known whether the request was carried out: repeat it with the same id. Errors are problem documents (RFC 9457); decide by their `code`.",
+    },
+    security: [{ token: [] }],
+  });
+  return routes;
+}
+
+function count({ metrics }: Deps): MiddlewareHandler {
+  return async (c, next) => {
+    const started = performance.now();
+    await next();
+    const route = c.res.status === 404 && routePath(c, -1) === "/*" ? "unknown" : routePath(c, -1);
+    metrics.countRequest(c.req.method, route, c.res.status, (performance.now() - started) / 1_000);
+  };
+}
+
+const headers: MiddlewareHandler = async (c, next) => {
+  await next();
+  c.res.headers.set("x-content-type-options", "nosniff");
+  // A page of another origin cannot even embed an answer.
+  c.res.headers.set("cross-origin-resource-policy", "same-origin");
+  if (!c.res.headers.has("cache-control")) c.res.headers.set("cache-control", "no-store");
+};
+
+/** A database that accepts connections and answers nothing must not keep clients waiting for ever. */
+const deadline: MiddlewareHandler = async (_, next) => {
+  let timeout: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timeout = setTimeout(() => reject(unavailable("The request took too long.")), DEADLINE_MS);
+  });
+  try {
+    await Promise.race([next(), late]);
+  } finally {
+    clearTimeout(timeout);
+  }
+};

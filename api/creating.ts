@@ -1,0 +1,99 @@
+/** Owns: making a conversation (REQ-BED-010, 014, 021): where it lives, in which mode, after which other one. */
+import { conversationExists } from "../db/conversations.ts";
+import { type ConversationView, getConversation } from "../db/views.ts";
+import type { Opening } from "../workflows/contract.ts";
+import type { Deps } from "./deps.ts";
+import { newId } from "./ids.ts";
+import { notFound, Problem, unavailable } from "./problem.ts";
+import { awaitProjection } from "./projection.ts";
+import { refuseImages, sendMessage } from "./sending.ts";
+import type { newConversation } from "./schemas/conversation.ts";
+import type { z } from "@hono/zod-openapi";
+
+export type NewConversation = z.output<typeof newConversation>;
+
+/** Resolves when the conversation, and its first message if there is one, can be read. */
+export async function createConversation(
+  deps: Deps,
+  wanted: NewConversation,
+): Promise<ConversationView & { readonly pending?: true }> {
+  const { db, hub, workflows, models } = deps;
+  const { message } = wanted;
+  if (message !== undefined) refuseImages(message);
+  const id = wanted.id ?? newId();
+  if (wanted.id !== undefined && (await conversationExists(db, id))) throw alreadyExists(id);
+
+  const opening = await openingOf(deps, id, wanted);
+  if (!(await workflows.open(id, opening))) throw alreadyExists(id);
+  const look = () => getConversation(db, id, models.windowOf);
+  const opened = await awaitProjection(hub, id, look);
+  if (opened === null)
+    throw unavailable("The conversation is being made, but the database does not show it yet.");
+  if (message === undefined) return opened;
+
+  const sent = await sendMessage(deps, id, message);
+  const conversation = (await look()) ?? opened;
+  return sent.pending === true ? { ...conversation, pending: true } : conversation;
+}
+
+async function openingOf(deps: Deps, id: string, wanted: NewConversation): Promise<Opening> {
+  const { workflows, models, scripted, toolHost } = deps;
+  const { continuedFrom } = wanted;
+  const earlier = continuedFrom === undefined ? null : await exhausted(deps, continuedFrom.id);
+  // A directory is one of a host: without its own, the new conversation lives where the earlier one did.
+  const host = wanted.cwd === undefined && earlier !== null ? earlier.conversation.host : toolHost;
+  const cwd = await existing(deps, host, wanted.cwd ?? earlier?.conversation.cwd);
+  const sandbox = await workflows.sandboxOf(host);
+  const title = wanted.title?.trim() ?? "";
+  return {
+    profile: {
+      id,
+      cwd,
+      host,
+      model: wanted.model ?? earlier?.conversation.model ?? models.defaultId,
+      scripted,
+      sandbox,
+      parentId: null,
+      continuedFrom: continuedFrom?.id ?? null,
+      userInitiated: true,
+    },
+    mode: sandbox.available ? "restricted" : "unrestricted",
+    title: title === "" ? null : title,
+    seed: continuedFrom?.seed === true && earlier !== null ? seedFrom(earlier.summary) : null,
+    task: null,
+  };
+}
+
+/** The conversation that is continued, with its summary. */
+async function exhausted({ db, models }: Deps, id: string) {
+  const conversation = await getConversation(db, id, models.windowOf);
+  if (conversation === null) throw notFound("conversation to continue");
+  const { state } = conversation;
+  if (state.kind !== "context_exhausted" || state.summary.trim() === "") {
+    throw new Problem(
+      "no_summary",
+      "That conversation has no summary to go on from. End it with POST …/continuation first, or start without it.",
+      { state },
+    );
+  }
+  return { conversation, summary: state.summary };
+}
+
+const seedFrom = (summary: string): string =>
+  `This conversation continues an earlier one whose context was exhausted. Its summary:\n\n${summary}`;
+
+/** The directory as its host knows it. */
+async function existing({ workflows }: Deps, host: string, cwd: string | undefined): Promise<string> {
+  if (cwd === undefined) throw invalidCwd("Say in which directory the agent shall work.");
+  if (!cwd.startsWith("/") || cwd.includes("\0"))
+    throw invalidCwd("A working directory is an absolute path.");
+  const checked = await workflows.checkDirectory(host, cwd);
+  if (!checked.ok) throw invalidCwd(checked.reason);
+  return checked.cwd;
+}
+
+const invalidCwd = (reason: string): Problem =>
+  new Problem("invalid_cwd", reason, { errors: [{ path: "cwd", message: reason }] });
+
+const alreadyExists = (id: string): Problem =>
+  new Problem("already_exists", "A conversation with this id exists. Read it, or choose another id.", { id });

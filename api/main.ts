@@ -1,0 +1,68 @@
+/**
+ * Owns: the API as a process: from its environment to `api ready http://…` on standard output, and its end on
+ * SIGTERM or SIGINT. A second signal ends it at once.
+ */
+import { ConfigError, loadServiceConfig } from "../config.ts";
+import { openDatabase } from "../db/connect.ts";
+import { listen } from "../db/notifications.ts";
+import { listModels, modelOf, SCRIPTED_MODEL, windowOf } from "../llm/models.ts";
+import { createApp } from "./app.ts";
+import type { Models } from "./deps.ts";
+import { createHub } from "./events/hub.ts";
+import { createMetrics } from "./metrics.ts";
+import { serve } from "./serve.ts";
+import { connectWorkflows } from "./workflow.ts";
+
+/** Milliseconds for answers on their way when the process ends. */
+const GRACE_MS = 3_000;
+
+async function main(): Promise<void> {
+  const config = loadServiceConfig(process.env);
+  const db = openDatabase(config.databaseUrl, { applicationName: "bedrock api" });
+  const notifications = listen(config.databaseUrl);
+  const workflows = connectWorkflows({
+    address: config.temporalAddress,
+    namespace: config.temporalNamespace,
+    taskQueue: config.taskQueue,
+  });
+  const closing = new AbortController();
+  const app = createApp({
+    db,
+    workflows,
+    hub: createHub(notifications),
+    models: modelsOf(config.scriptedModel, config.model),
+    scripted: config.scriptedModel,
+    toolHost: config.toolHost,
+    host: config.host,
+    apiToken: config.apiToken,
+    closing: closing.signal,
+    metrics: createMetrics(),
+    report: (id, error) => console.error(`api error ${id}:`, error),
+  });
+  const listening = await serve((request) => app.fetch(request), config);
+
+  const stop = async () => {
+    process.once("SIGTERM", () => process.exit(1)).once("SIGINT", () => process.exit(1));
+    closing.abort();
+    await listening.close(GRACE_MS);
+    await Promise.allSettled([notifications.close(), db.close(), workflows.close()]);
+    process.exit(0);
+  };
+  process.once("SIGTERM", () => void stop()).once("SIGINT", () => void stop());
+  console.log(`api ready ${listening.url}`);
+}
+
+/** The default is always among those to choose from. */
+function modelsOf(scripted: boolean, wanted: string): Models {
+  const offered = listModels({ scripted });
+  const defaultId = scripted ? SCRIPTED_MODEL : wanted;
+  const known = offered.some((model) => model.id === defaultId);
+  return { list: known ? offered : [modelOf(defaultId), ...offered], defaultId, windowOf };
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(error instanceof ConfigError ? error.message : error);
+  process.exit(1);
+}

@@ -1,0 +1,42 @@
+/** Owns: how a group of routes is made: every request that does not fit its schema is answered the same way. */
+import { OpenAPIHono } from "@hono/zod-openapi";
+import type { MiddlewareHandler } from "hono";
+import type { ZodError } from "zod";
+import { notFound, Problem } from "./problem.ts";
+import { TOO_LARGE } from "./schemas/common.ts";
+
+export function createRouter(): OpenAPIHono {
+  return new OpenAPIHono({
+    defaultHook: (result) => {
+      if (!result.success) throw invalid(result.target, result.error as ZodError);
+    },
+  });
+}
+
+/** An id that cannot be one is unknown; a body or query that does not fit is the client's to correct. */
+function invalid(target: string, error: ZodError): Problem {
+  if (target === "param") return notFound("resource");
+  const large = error.issues.find((issue) => issue.code === "custom" && issue.params === TOO_LARGE);
+  if (large !== undefined) return new Problem("payload_too_large", large.message);
+  return invalidRequest(
+    error.issues.map((issue) => ({ path: issue.path.map(String).join("."), message: issue.message })),
+  );
+}
+
+export type RequestError = { readonly path: string; readonly message: string };
+
+export function invalidRequest(errors: readonly RequestError[]): Problem {
+  const [first] = errors;
+  const where = first === undefined || first.path === "" ? "" : ` ${first.path}:`;
+  return new Problem("invalid_request", `The request is not valid.${where} ${first?.message ?? ""}`.trim(), {
+    errors,
+  });
+}
+
+/** For a route whose body is optional: an empty one is none, whatever its content-type says. */
+export const acceptEmptyBody: MiddlewareHandler = async (c, next) => {
+  const text = await c.req.text();
+  // What is read once is cached as it is awaited, which hono's own type does not say.
+  if (text.trim() === "") Object.assign(c.req.bodyCache, { text: Promise.resolve("{}") });
+  await next();
+};

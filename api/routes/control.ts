@@ -1,0 +1,193 @@
+/** Owns: what a person does to a conversation besides sending messages: cancel, approve, downgrade, wind up. */
+import { createRoute, z } from "@hono/zod-openapi";
+import { conversationExists } from "../../db/conversations.ts";
+import {
+  cancelUpdate,
+  decideUpgradeUpdate,
+  downgradeUpdate,
+  triggerContinuationUpdate,
+} from "../../workflows/contract.ts";
+import type { Deps } from "../deps.ts";
+import { notFound, Problem } from "../problem.ts";
+import { awaitStep } from "../projection.ts";
+import { acceptEmptyBody, createRouter } from "../router.ts";
+import { conversationParams, pending } from "../schemas/common.ts";
+import { mode } from "../schemas/conversation.ts";
+import { problems } from "../schemas/problem.ts";
+import { state } from "../schemas/state.ts";
+
+const tags = ["Control"];
+const INVALID_BODY = [
+  "malformed_json",
+  "not_found",
+  "unsupported_media_type",
+  "payload_too_large",
+  "invalid_request",
+] as const;
+
+const cancel = createRoute({
+  method: "post",
+  path: "/api/conversations/{id}/cancel",
+  operationId: "cancel",
+  tags,
+  summary: "Cancel the work",
+  description:
+    "Answered as soon as `cancelling` or `idle` is committed; the stream tells when everything is dead. Nothing to cancel is no error. `clearQueue` drops waiting messages too; else a follow-up starts at once.",
+  middleware: acceptEmptyBody,
+  request: {
+    params: conversationParams,
+    body: {
+      required: false,
+      content: {
+        "application/json": {
+          schema: z.object({ clearQueue: z.boolean().optional() }),
+          example: { clearQueue: true },
+        },
+      },
+    },
+  },
+  responses: {
+    202: {
+      description: "The state now.",
+      content: { "application/json": { schema: z.object({ state, pending }) } },
+    },
+    ...problems(...INVALID_BODY),
+  },
+});
+
+const approve = createRoute({
+  method: "post",
+  path: "/api/conversations/{id}/approval",
+  operationId: "decideUpgrade",
+  tags,
+  summary: "Decide on a mode upgrade",
+  description:
+    "The agent asks in the state `awaiting_mode_approval`; the first decision on a call wins, and the same one again is answered alike.",
+  request: {
+    params: conversationParams,
+    body: {
+      required: true,
+      content: {
+        "application/json": {
+          schema: z.object({
+            decision: z.enum(["approve", "deny"]),
+            toolCallId: z.string().min(1).max(200).openapi({ description: "Of the state's `toolCall`." }),
+          }),
+          example: { decision: "approve", toolCallId: "toolu_01" },
+        },
+      },
+    },
+  },
+  responses: {
+    202: {
+      description: "The mode and the state now.",
+      content: { "application/json": { schema: z.object({ mode, state, pending }) } },
+    },
+    ...problems(
+      ...INVALID_BODY,
+      "no_pending_approval",
+      "approval_mismatch",
+      "context_exhausted",
+      "sub_agent_read_only",
+    ),
+  },
+});
+
+const changeMode = createRoute({
+  method: "post",
+  path: "/api/conversations/{id}/mode",
+  operationId: "changeMode",
+  tags,
+  summary: "Switch to Restricted mode",
+  description:
+    "Holds from the next tool on. The other way needs a request of the agent and an approval: 409 `approval_required`.",
+  request: {
+    params: conversationParams,
+    body: {
+      required: true,
+      content: { "application/json": { schema: z.object({ mode }), example: { mode: "restricted" } } },
+    },
+  },
+  responses: {
+    202: {
+      description: "The mode now.",
+      content: { "application/json": { schema: z.object({ mode, pending }) } },
+    },
+    ...problems(
+      ...INVALID_BODY,
+      "approval_required",
+      "sandbox_unavailable",
+      "context_exhausted",
+      "sub_agent_read_only",
+    ),
+  },
+});
+
+const continuation = createRoute({
+  method: "post",
+  path: "/api/conversations/{id}/continuation",
+  operationId: "triggerContinuation",
+  tags,
+  summary: "Wind up with a summary",
+  description:
+    "Asks for the summary that ends this conversation, at any usage of the context. Then start a new one with `continuedFrom`.",
+  request: { params: conversationParams },
+  responses: {
+    202: {
+      description: "The state now.",
+      content: { "application/json": { schema: z.object({ state, pending }) } },
+    },
+    ...problems(
+      "not_found",
+      "agent_busy",
+      "cancellation_in_progress",
+      "context_exhausted",
+      "nothing_to_summarise",
+      "sub_agent_read_only",
+    ),
+  },
+});
+
+export function controlRoutes(deps: Deps) {
+  const { db, workflows } = deps;
+
+  const known = async (id: string): Promise<void> => {
+    if (!(await conversationExists(db, id))) throw notFound();
+  };
+  /** Nothing when the row shows the step. */
+  const shown = async (id: string, step: number): Promise<{ pending?: true }> =>
+    (await awaitStep(deps, id, step)) ? {} : { pending: true };
+
+  return createRouter()
+    .openapi(cancel, async (c) => {
+      const { id } = c.req.valid("param");
+      await known(id);
+      const { clearQueue = false } = c.req.valid("json");
+      const { step, state } = await workflows.update(id, cancelUpdate, [{ clearQueue }]);
+      return c.json({ state, ...(await shown(id, step)) }, 202);
+    })
+    .openapi(approve, async (c) => {
+      const { id } = c.req.valid("param");
+      await known(id);
+      const { step, mode, state } = await workflows.update(id, decideUpgradeUpdate, [c.req.valid("json")]);
+      return c.json({ mode, state, ...(await shown(id, step)) }, 202);
+    })
+    .openapi(changeMode, async (c) => {
+      const { id } = c.req.valid("param");
+      await known(id);
+      if (c.req.valid("json").mode === "unrestricted") {
+        throw new Problem(
+          "approval_required",
+          "Unrestricted mode is asked for by the agent and approved by you: send a message that says what it should do.",
+        );
+      }
+      const { step, mode } = await workflows.update(id, downgradeUpdate, []);
+      return c.json({ mode, ...(await shown(id, step)) }, 202);
+    })
+    .openapi(continuation, async (c) => {
+      const { id } = c.req.valid("param");
+      await known(id);
+      const { step, state } = await workflows.update(id, triggerContinuationUpdate, []);
+      return c.json({ state, ...(await shown(id, step)) }, 202);
+    });
+}

@@ -1,0 +1,149 @@
+/** Owns: what is not about one conversation: models, directories, health, readiness, metrics. */
+import { createRoute, z } from "@hono/zod-openapi";
+import type { Deps } from "../deps.ts";
+import { Problem } from "../problem.ts";
+import { createRouter } from "../router.ts";
+import { text } from "../schemas/common.ts";
+import { problems } from "../schemas/problem.ts";
+
+const listModels = createRoute({
+  method: "get",
+  path: "/api/models",
+  operationId: "listModels",
+  tags: ["Models"],
+  summary: "List models",
+  description:
+    "Those to choose from. A model that is not listed is accepted, with the smallest known window.",
+  responses: {
+    200: {
+      description: "The models.",
+      content: {
+        "application/json": {
+          schema: z.object({
+            models: z.array(
+              z.object({
+                id: z.string(),
+                name: z.string(),
+                contextWindow: z.int(),
+                maxOutputTokens: z.int(),
+                default: z.boolean(),
+                scripted: z.boolean(),
+              }),
+            ),
+          }),
+        },
+      },
+    },
+    ...problems(),
+  },
+});
+
+const listDirectories = createRoute({
+  method: "get",
+  path: "/api/directories",
+  operationId: "listDirectories",
+  tags: ["Directories"],
+  summary: "Complete a path",
+  description: "Directories on the tool host that begin with `path`.",
+  request: {
+    query: z.object({ path: text.default("").openapi({ example: "/home/me/a" }) }),
+  },
+  responses: {
+    200: {
+      description: "Absolute paths.",
+      content: {
+        "application/json": {
+          schema: z.object({ directories: z.array(z.string()).readonly() }),
+          example: { directories: ["/home/me/app", "/home/me/archive"] },
+        },
+      },
+    },
+    ...problems("invalid_request", "payload_too_large"),
+  },
+});
+
+const plain = { "text/plain": { schema: z.string() } };
+
+const health = createRoute({
+  method: "get",
+  path: "/healthz",
+  operationId: "health",
+  tags: ["Operations"],
+  summary: "Is the process alive?",
+  description: "Asks nothing else. Needs no token.",
+  security: [],
+  responses: { 200: { description: "It is.", content: plain } },
+});
+
+const ready = createRoute({
+  method: "get",
+  path: "/readyz",
+  operationId: "ready",
+  tags: ["Operations"],
+  summary: "Would a request be answered?",
+  description:
+    "503 with `missing`: `postgres` or `temporal` cannot be reached, or no `worker` serves conversations. Needs no token.",
+  security: [],
+  responses: {
+    200: {
+      description: "It would.",
+      content: { "application/json": { schema: z.object({ ready: z.literal(true) }) } },
+    },
+    ...problems(),
+  },
+});
+
+const metrics = createRoute({
+  method: "get",
+  path: "/metrics",
+  operationId: "metrics",
+  tags: ["Operations"],
+  summary: "Metrics",
+  description: "Of this process, in the Prometheus text format.",
+  responses: { 200: { description: "Samples.", content: plain }, ...problems() },
+});
+
+/** Milliseconds until a database that does not answer counts as unreachable. */
+const PROBE_MS = 2_000;
+
+export function systemRoutes(deps: Deps) {
+  const { db, models, workflows, toolHost } = deps;
+
+  const databaseMissing = async (): Promise<"postgres"[]> => {
+    let timeout: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timeout = setTimeout(() => reject(new Error("The database does not answer.")), PROBE_MS);
+    });
+    try {
+      await Promise.race([db.sql`select 1`, late]);
+      return [];
+    } catch {
+      return ["postgres"];
+    } finally {
+      clearTimeout(timeout);
+    }
+  };
+
+  return createRouter()
+    .openapi(listModels, (c) => {
+      const shown = models.list.map(({ id, name, contextWindow, maxOutputTokens, scripted }) => {
+        return { id, name, contextWindow, maxOutputTokens, default: id === models.defaultId, scripted };
+      });
+      return c.json({ models: shown }, 200);
+    })
+    .openapi(listDirectories, async (c) => {
+      const directories = await workflows.listDirectories(toolHost, c.req.valid("query").path);
+      return c.json({ directories }, 200);
+    })
+    .openapi(health, (c) => c.text("ok\n", 200))
+    .openapi(ready, async (c) => {
+      const missing = (await Promise.all([databaseMissing(), workflows.missing()])).flat();
+      if (missing.length > 0) {
+        throw new Problem("unavailable", `Not ready: ${missing.join(" and ")} cannot be reached.`, {
+          missing,
+        });
+      }
+      return c.json({ ready: true as const }, 200);
+    })
+    .openapi(metrics, (c) => c.text(deps.metrics.render(), 200));
+}

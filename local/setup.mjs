@@ -1,0 +1,130 @@
+/**
+ * Owns: what must be there before anything else of the project can run: a Node that is new enough and the packages of
+ * package-lock.json. Plain JavaScript without dependencies: it runs before `node_modules` exists.
+ *
+ * `--test` also gets the Temporal server, which may take minutes once, with its progress on the terminal.
+ */
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const ROOT = process.env.BEDROCK_SETUP_ROOT || join(dirname(fileURLToPath(import.meta.url)), "..");
+/** Holds the hash of the lock that the packages were installed from. */
+const STAMP = join(ROOT, "node_modules", ".bedrock-setup");
+
+try {
+  checkNode();
+  await ensurePackages();
+  if (process.argv.includes("--test")) await ensureTemporal();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+}
+
+function checkNode() {
+  const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const least = engines.node
+    .match(/(\d+)\.(\d+)\.(\d+)/)
+    .slice(1)
+    .map(Number);
+  const found = process.versions.node.split(".").map(Number);
+  const difference = found.map((part, i) => part - least[i]).find((part) => part !== 0) ?? 0;
+  if (difference < 0) {
+    throw new Error(
+      `Node ${least.join(".")} or newer is needed, this is ${process.versions.node}. Install it from https://nodejs.org and start again.`,
+    );
+  }
+}
+
+async function ensurePackages() {
+  const lock = readFileSync(join(ROOT, "package-lock.json"), "utf8");
+  const wanted = createHash("sha256").update(`${process.platform} ${process.arch} ${lock}`).digest("hex");
+  if (existsSync(STAMP) && readFileSync(STAMP, "utf8") === wanted) return;
+  if (!existsSync(STAMP) && matches(JSON.parse(lock))) {
+    writeFileSync(STAMP, wanted);
+    return;
+  }
+  const output = await npmCi();
+  if (output !== null) throw new Error(explain(output));
+  writeFileSync(STAMP, wanted);
+}
+
+/** Somebody ran `npm ci` by hand: what npm noted down is what the lock says. */
+function matches(lock) {
+  try {
+    const noted = join(ROOT, "node_modules", ".package-lock.json");
+    const installed = JSON.parse(readFileSync(noted, "utf8")).packages;
+    return Object.entries(lock.packages).every(
+      ([path, { version, integrity, optional }]) =>
+        path === "" ||
+        (installed[path]?.version === version && installed[path].integrity === integrity) ||
+        // Optional packages of other platforms are not installed.
+        (optional === true && installed[path] === undefined && !isForHere(lock.packages[path])),
+    );
+  } catch {
+    return false;
+  }
+}
+
+function isForHere({ os, cpu }) {
+  return (
+    (os === undefined || os.includes(process.platform)) && (cpu === undefined || cpu.includes(process.arch))
+  );
+}
+
+/** null, or what npm said when it failed. */
+function npmCi() {
+  const startedAt = Date.now();
+  const seconds = () => `${Math.round((Date.now() - startedAt) / 1000)} s`;
+  console.log("Installing the packages of package-lock.json (npm ci) …");
+  const timer = setInterval(() => console.log(`Installing … ${seconds()}`), 5000);
+  // The npm that runs this script, if one does; else the one on PATH.
+  const runner = process.env.npm_execpath;
+  const args = ["ci", "--no-audit", "--no-fund", "--loglevel=error"];
+  const npm = runner
+    ? spawn(process.execPath, [runner, ...args], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] })
+    : spawn("npm", args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
+  for (const signal of ["SIGINT", "SIGTERM"]) {
+    process.once(signal, () => {
+      npm.kill(signal);
+      process.exit(1);
+    });
+  }
+  let output = "";
+  for (const stream of [npm.stdout, npm.stderr]) stream.on("data", (chunk) => (output += chunk));
+  return new Promise((resolve) => {
+    npm.once("error", (error) => resolve(`${error.code}: ${error.message}`));
+    npm.once("close", (code) => resolve(code === 0 ? null : output));
+  }).finally(() => {
+    clearInterval(timer);
+    process.removeAllListeners("SIGINT");
+    process.removeAllListeners("SIGTERM");
+    console.log(`Installing: ${seconds()}`);
+  });
+}
+
+function explain(output) {
+  if (output.startsWith("ENOENT")) {
+    return "npm is not on PATH. It comes with Node: install Node from https://nodejs.org and start again.";
+  }
+  if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|network/i.test(output)) {
+    return `The package registry cannot be reached, and the packages are not all in npm's cache. Check the network or npm's proxy settings and start again.\n${tail(output)}`;
+  }
+  return `npm ci failed:\n${tail(output)}`;
+}
+
+function tail(output) {
+  const lines = output.split("\n").filter((line) => line.trim() !== "" && !/^\s+at /.test(line));
+  return lines.slice(-10).join("\n");
+}
+
+async function ensureTemporal() {
+  const program = join(ROOT, "local", "temporal", "ensure.ts");
+  const { register } = await import(
+    pathToFileURL(join(ROOT, "node_modules", "tsx", "dist", "esm", "api", "index.mjs"))
+  );
+  register();
+  await import(pathToFileURL(program));
+}

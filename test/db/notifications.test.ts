@@ -1,0 +1,113 @@
+/** What one process says, another hears; and what is lost with a connection is announced as lost. */
+import { describe, expect, onTestFinished, test } from "vitest";
+import { commit } from "../../db/commit.ts";
+import { deleteConversation, setTitle } from "../../db/conversations.ts";
+import {
+  type CommitNotice,
+  listen,
+  type LiveEvent,
+  type Notifications,
+  publishLive,
+} from "../../db/notifications.ts";
+import { chain, createConversation, testDatabase, userMessage, warned } from "./fixtures.ts";
+
+async function listening(url: string): Promise<Notifications & { commits: CommitNotice[] }> {
+  const notifications = listen(url);
+  onTestFinished(() => notifications.close());
+  const commits: CommitNotice[] = [];
+  notifications.onCommit((notice) => commits.push(notice));
+  await notifications.ready;
+  return { ...notifications, commits };
+}
+
+describe("commits", () => {
+  test("are heard once a call that applied something, with the step and the last event", async () => {
+    const db = await testDatabase();
+    const { commits } = await listening(db.url);
+    const { id, head } = await createConversation(db);
+    const batches = chain([{ messages: [userMessage(1, "x")] }, { notices: [warned] }], head);
+    await commit(db, id, batches);
+    await commit(db, id, batches);
+    const { id: child } = await createConversation(db, {}, { profile: { parentId: id } });
+    await setTitle(db, id, "Title");
+    await deleteConversation(db, id);
+    const own = { conversationId: id, parentId: null };
+    await expect.poll(() => commits).toHaveLength(6);
+    expect(commits).toEqual([
+      { kind: "committed", ...own, step: 1, lastEvent: 0 },
+      { kind: "committed", ...own, step: 3, lastEvent: 3 },
+      { kind: "committed", conversationId: child, parentId: id, step: 1, lastEvent: 0 },
+      { kind: "committed", ...own, step: 3, lastEvent: 4 },
+      { kind: "deleted", ...own },
+      { kind: "deleted", conversationId: child, parentId: id },
+    ]);
+  });
+
+  test("are not heard any more by a callback that was removed", async () => {
+    const db = await testDatabase();
+    const notifications = await listening(db.url);
+    const heard: CommitNotice[] = [];
+    const remove = notifications.onCommit((notice) => heard.push(notice));
+    remove();
+    await createConversation(db);
+    await expect.poll(() => notifications.commits).toHaveLength(1);
+    expect(heard).toEqual([]);
+  });
+
+  test("go on after the connection was lost, and the loss is told", async () => {
+    const db = await testDatabase();
+    const notifications = await listening(db.url);
+    let reconnects = 0;
+    notifications.onReconnect(() => (reconnects += 1));
+    const ended = await db.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and query ilike 'listen%'`;
+    expect(ended).toHaveLength(1);
+    await expect.poll(() => reconnects, { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
+    const { id } = await createConversation(db);
+    await expect.poll(() => notifications.commits.map((notice) => notice.conversationId)).toEqual([id]);
+    await publishLive(db, id, LINE);
+    const lives: LiveEvent[] = [];
+    notifications.onLive((_, event) => lives.push(event));
+    await publishLive(db, id, LINE);
+    await expect.poll(() => lives).toContainEqual(LINE);
+  });
+});
+
+const LINE: LiveEvent = { name: "tool.output", data: { toolCallId: "t", stream: "stdout", text: "line\n" } };
+
+describe("live events", () => {
+  test("arrive in order", async () => {
+    const db = await testDatabase();
+    const notifications = await listening(db.url);
+    const heard: [string, LiveEvent][] = [];
+    notifications.onLive((conversationId, event) => heard.push([conversationId, event]));
+    const thinking: LiveEvent = {
+      name: "thinking.delta",
+      data: { requestId: "r", index: 0, text: "a\0b\ud800\u{1f600}" },
+    };
+    await publishLive(db, "c", LINE);
+    await publishLive(db, "c", LINE);
+    await publishLive(db, "d", thinking);
+    await expect.poll(() => heard).toHaveLength(3);
+    expect(heard).toEqual([
+      ["c", LINE],
+      ["c", LINE],
+      ["d", thinking],
+    ]);
+  });
+
+  test.each([
+    ["alike", "\n".repeat(20_000)],
+    ["of many bytes", "😀".repeat(5_000)],
+  ])("with more text than a notification holds arrive whole, in pieces: %s", async (_, text) => {
+    const db = await testDatabase();
+    const notifications = await listening(db.url);
+    const heard: string[] = [];
+    notifications.onLive((_id, event) => heard.push(event.data.text));
+    await publishLive(db, "c", { name: "text.delta", data: { requestId: "r", index: 1, text } });
+    await expect.poll(() => heard.join("").length).toBe(text.length);
+    expect(heard.join("")).toBe(text);
+    for (const piece of heard) expect(piece).not.toMatch(/\p{Surrogate}/u);
+  });
+});

@@ -1,0 +1,19 @@
+/** A launcher for a test to kill: it starts a process that ends when asked and one that does not, and says "up". */
+import { createSupervisor } from "../../local/processes.ts";
+
+const [, , runDir = "", logDir = ""] = process.argv;
+const supervisor = createSupervisor({ runDir, logDir, stopOrder: [], say: () => undefined });
+for (const [name, trap] of [
+  ["api", ""],
+  ["temporal", "trap '' TERM;"],
+] as const) {
+  await supervisor.start({
+    name,
+    command: "/bin/sh",
+    args: ["-c", `${trap} echo ready; while :; do sleep 0.05; done`],
+    env: { PATH: process.env["PATH"] },
+    ready: { line: /ready/ },
+    stopWithin: 1000,
+  });
+}
+console.log("up");

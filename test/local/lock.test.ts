@@ -1,0 +1,73 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { lock, tryLock, type Lock } from "../../local/lock.ts";
+import { identify } from "../../local/process-identity.ts";
+import { eventually, temporaryFolder } from "./support.ts";
+
+function taken(file: string): Lock {
+  const result = tryLock(file);
+  if (!result.held) throw new Error(`The lock belongs to ${result.holder.pid}.`);
+  return result;
+}
+
+test("one has it, another is told who", () => {
+  const file = join(temporaryFolder(), "lock");
+  const first = taken(file);
+  expect(tryLock(file)).toEqual({ held: false, holder: identify(process.pid) });
+  first.release();
+  taken(file).release();
+  expect(readdirSync(join(file, ".."))).toEqual([]);
+});
+
+test("a killed process holds nothing, nor does one that was given its number", async () => {
+  const file = join(temporaryFolder(), "lock");
+  const holder = spawn("sleep", ["60"], { stdio: "ignore" });
+  const identity = await eventually("the process", () => identify(holder.pid ?? 0));
+  writeFileSync(file, JSON.stringify(identity));
+  expect(tryLock(file)).toEqual({ held: false, holder: identity });
+  holder.kill("SIGKILL");
+  await once(holder, "exit");
+  taken(file).release();
+
+  writeFileSync(file, JSON.stringify({ pid: process.pid, startedAt: "another time" }));
+  taken(file).release();
+});
+
+test("a broken file is nobody's", () => {
+  const file = join(temporaryFolder(), "lock");
+  writeFileSync(file, "{");
+  taken(file).release();
+});
+
+test("to release twice does not take it from the next holder", () => {
+  const file = join(temporaryFolder(), "lock");
+  const first = taken(file);
+  first.release();
+  const second = taken(file);
+  first.release();
+  expect(tryLock(file)).toMatchObject({ held: false });
+  second.release();
+});
+
+test("who waits for it says so once, and gets it", async () => {
+  const file = join(temporaryFolder(), "lock");
+  const first = taken(file);
+  let waits = 0;
+  const waiting = lock(file, () => {
+    waits++;
+    first.release();
+  });
+  (await waiting).release();
+  expect(waits).toBe(1);
+});
+
+test("waiting can be given up", async () => {
+  const file = join(temporaryFolder(), "lock");
+  const first = taken(file);
+  onTestFinished(() => first.release());
+  const giveUp = new AbortController();
+  await expect(lock(file, () => giveUp.abort(), giveUp.signal)).rejects.toThrow();
+});

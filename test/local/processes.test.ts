@@ -1,0 +1,190 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import type { ProcessSpec } from "../../local/managed-process.ts";
+import { identify, isRunning, type ProcessIdentity } from "../../local/process-identity.ts";
+import { createSupervisor, stopLeftovers, type Supervisor } from "../../local/processes.ts";
+import { eventually, temporaryFolder } from "./support.ts";
+
+type Stage = {
+  readonly supervisor: Supervisor;
+  readonly runDir: string;
+  readonly logDir: string;
+  /** What the person was told. */
+  readonly said: string[];
+  /** What the processes wrote down, in order. */
+  readonly notes: () => string[];
+  /** A shell script; `note <word>` writes a word down. */
+  readonly spec: (name: string, body: string, extra?: Partial<ProcessSpec>) => ProcessSpec;
+};
+
+function stage(stopOrder: string[][] = [["api"], ["worker"], ["temporal"]]): Stage {
+  const folder = temporaryFolder();
+  const [runDir, logDir, notes] = [join(folder, "run"), join(folder, "logs"), join(folder, "notes")];
+  mkdirSync(runDir);
+  mkdirSync(logDir);
+  writeFileSync(notes, "");
+  const said: string[] = [];
+  const supervisor = createSupervisor({ runDir, logDir, stopOrder, say: (line) => said.push(line) });
+  onTestFinished(() => supervisor.kill());
+  return {
+    supervisor,
+    runDir,
+    logDir,
+    said,
+    notes: () => readFileSync(notes, "utf8").split("\n").filter(Boolean),
+    spec: (name, body, extra) => ({
+      name,
+      command: "/bin/sh",
+      args: ["-c", `note() { echo "$1" >> ${notes}; }\n${body}`],
+      env: { PATH: process.env["PATH"] },
+      stopWithin: 2000,
+      ...extra,
+    }),
+  };
+}
+
+/** Runs until SIGTERM, which it writes down. */
+const WELL_BEHAVED = (name: string) =>
+  `trap 'note "end ${name}"; exit 0' TERM; note "start ${name}"; echo "${name} is ready"; while :; do sleep 0.05; done`;
+const STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
+
+/** The file holds the identity of a process that runs. */
+function recorded(runDir: string, name: string): ProcessIdentity {
+  return JSON.parse(readFileSync(join(runDir, `${name}.json`), "utf8")) as ProcessIdentity;
+}
+
+test("a process is ready when it says so", async () => {
+  const { supervisor, spec, notes } = stage();
+  await supervisor.start(
+    spec("worker", `note early; sleep 0.2; note late; echo "worker ready"; exec sleep 60`, {
+      ready: { line: /^worker ready$/m },
+    }),
+  );
+  expect(notes()).toEqual(["early", "late"]);
+});
+
+test("one that ends before it is ready is reported with its last words and without a stack", async () => {
+  const { supervisor, spec, logDir } = stage();
+  const failing = supervisor.start(
+    spec("api", `echo "Error: no port"; echo "    at listen (net.js:1)"; exit 3`, {
+      ready: { line: /never/ },
+    }),
+  );
+  await expect(failing).rejects.toThrow(/The api process ended before it was ready.*no port/s);
+  await expect(failing).rejects.not.toThrow(/net\.js/);
+  await expect(failing).rejects.toThrow(join(logDir, "api.log"));
+});
+
+test("one that is never ready is reported", async () => {
+  const { supervisor, spec } = stage();
+  await expect(
+    supervisor.start(spec("api", "exec sleep 60", { ready: { line: /never/ }, readyWithin: 200 })),
+  ).rejects.toThrow("The api process was not ready within 0.2 s");
+});
+
+test("a program that does not exist is reported", async () => {
+  const { supervisor, spec } = stage();
+  await expect(
+    supervisor.start({ ...spec("api", ""), command: "/does/not/exist", ready: { line: /never/ } }),
+  ).rejects.toThrow("The api process ended before it was ready");
+});
+
+test("one that dies is started again, and the person is told", async () => {
+  const { supervisor, spec, said, notes } = stage();
+  await supervisor.start(spec("worker", WELL_BEHAVED("worker"), { ready: { line: /ready/ } }));
+  const first = supervisor.pidOf("worker");
+  if (first === null) throw new Error("The worker does not run.");
+  process.kill(first, "SIGKILL");
+  const second = await eventually("another process", () => {
+    const pid = supervisor.pidOf("worker");
+    return pid !== first && pid;
+  });
+  await eventually("its start", () => notes().length === 2);
+  expect(isRunning({ pid: second, startedAt: identify(second)?.startedAt ?? "" })).toBe(true);
+  expect(said).toEqual([expect.stringContaining("The worker process ended (SIGKILL) and is started again")]);
+});
+
+test("all end in order, and none comes back", async () => {
+  const { supervisor, spec, runDir, notes } = stage();
+  for (const name of ["temporal", "worker", "api"]) {
+    await supervisor.start(spec(name, WELL_BEHAVED(name), { ready: { line: /ready/ } }));
+  }
+  await supervisor.stop();
+  expect(notes().slice(3)).toEqual(["end api", "end worker", "end temporal"]);
+  expect(existsSync(join(runDir, "worker.json"))).toBe(false);
+  await expect(supervisor.start(spec("late", "exit 0"))).rejects.toThrow("interrupted");
+});
+
+test("one that does not listen is killed when its time is over, with its children", async () => {
+  const { supervisor, spec, notes } = stage();
+  await supervisor.start(
+    spec("worker", `sh -c 'trap "" TERM; echo $$ >&3; exec sleep 60' 3>&1 & ${STUBBORN}`, {
+      ready: { line: /\d+[^]*ready|ready[^]*\d+/ },
+      stopWithin: 100,
+    }),
+  );
+  const pid = supervisor.pidOf("worker");
+  if (pid === null) throw new Error("The worker does not run.");
+  await supervisor.stop();
+  expect(identify(pid)).toBeNull();
+  // The whole group is gone: nobody is left to receive a signal.
+  await eventually("the end of the group", () => {
+    try {
+      process.kill(-pid, 0);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+  expect(notes()).toEqual([]);
+});
+
+test("what a killed launcher left behind is stopped by the next one", async () => {
+  const { runDir, logDir } = stage();
+  const program = fileURLToPath(new URL("launcher-to-kill.ts", import.meta.url));
+  const launcher = spawn(process.execPath, ["--import", "tsx", program, runDir, logDir], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  await once(launcher.stdout, "data");
+  launcher.kill("SIGKILL");
+  await once(launcher, "exit");
+  const left = ["api", "temporal"].map((name) => recorded(runDir, name));
+  expect(left.map(isRunning)).toEqual([true, true]);
+
+  const said: string[] = [];
+  await stopLeftovers({ runDir, stopOrder: [["api"], ["temporal"]], say: (line) => said.push(line) }, 100);
+  expect(left.map(isRunning)).toEqual([false, false]);
+  expect(said).toEqual([
+    expect.stringContaining("left its api process"),
+    expect.stringContaining("left its temporal process"),
+  ]);
+  expect(existsSync(join(runDir, "temporal.json"))).toBe(false);
+});
+
+test("a process that was given the number of an earlier one is left alone", async () => {
+  const { runDir } = stage();
+  const innocent = spawn("sleep", ["60"], { detached: true, stdio: "ignore" });
+  onTestFinished(() => void innocent.kill("SIGKILL"));
+  const identity = await eventually("the process", () => identify(innocent.pid ?? 0));
+  const file = join(runDir, "worker.json");
+  writeFileSync(file, JSON.stringify({ ...identity, startedAt: `${identity.startedAt}0` }));
+  const said: string[] = [];
+  await stopLeftovers({ runDir, stopOrder: [["worker"]], say: (line) => said.push(line) });
+  expect(isRunning(identity)).toBe(true);
+  expect(said).toEqual([]);
+  expect(existsSync(file)).toBe(false);
+});
+
+test.each(["", "{", "[]", '{"pid":-1,"startedAt":"x"}', '{"pid":1,"startedAt":"x"}'])(
+  "a broken record is nobody's: %s",
+  async (text) => {
+    const { runDir } = stage();
+    writeFileSync(join(runDir, "worker.json"), text);
+    await stopLeftovers({ runDir, stopOrder: [["worker"]], say: () => undefined });
+    expect(existsSync(join(runDir, "worker.json"))).toBe(false);
+  },
+);

@@ -1,0 +1,88 @@
+import { join } from "node:path";
+import { Client, Connection } from "@temporalio/client";
+import { NativeConnection, Worker } from "@temporalio/worker";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { identify } from "../../local/process-identity.ts";
+import { ensureTemporalBinary } from "../../local/temporal/find.ts";
+import { ensureSearchAttributes, SEARCH_ATTRIBUTES } from "../../local/temporal/search-attributes.ts";
+import { startTemporal, waitForTemporal, type RunningTemporal } from "../../local/temporal/server.ts";
+import { temporaryFolder } from "./support.ts";
+
+let binary: string;
+let server: RunningTemporal;
+beforeAll(async () => {
+  binary = (await ensureTemporalBinary()).path;
+  server = await startTemporal({ binary });
+}, 600_000);
+afterAll(() => server.stop());
+
+async function connect(address: string): Promise<Connection> {
+  const connection = await Connection.connect({ address });
+  onTestFinished(() => connection.close());
+  return connection;
+}
+
+async function attributesOf(connection: Connection): Promise<string[]> {
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({
+    namespace: "default",
+  });
+  return Object.keys(customAttributes);
+}
+
+test("a server knows the search attributes that operators look for", async () => {
+  const connection = await connect(server.address);
+  expect(await attributesOf(connection)).toEqual(expect.arrayContaining(Object.keys(SEARCH_ATTRIBUTES)));
+});
+
+test("a namespace that lacks some of them gets those, twice without harm", async () => {
+  const connection = await connect(server.address);
+  await connection.operatorService.removeSearchAttributes({
+    namespace: "default",
+    searchAttributes: ["status"],
+  });
+  await ensureSearchAttributes(connection, "default");
+  await ensureSearchAttributes(connection, "default");
+  expect(await attributesOf(connection)).toEqual(expect.arrayContaining(Object.keys(SEARCH_ATTRIBUTES)));
+});
+
+test("an activity can be executed without a workflow", async () => {
+  const connection = await NativeConnection.connect({ address: server.address });
+  const activities = { greet: (name: string) => Promise.resolve(`Hello, ${name}`) };
+  const worker = await Worker.create({ connection, taskQueue: "tools:here", activities });
+  const client = new Client({ connection: await connect(server.address) });
+  const greeting = await worker.runUntil(
+    client.activity.execute<string>("greet", {
+      id: "greeting",
+      taskQueue: "tools:here",
+      args: ["host"],
+      startToCloseTimeout: "5 seconds",
+    }),
+  );
+  await connection.close();
+  expect(greeting).toBe("Hello, host");
+});
+
+test("what is in the database file survives the server", async () => {
+  const dbFile = join(temporaryFolder(), "temporal.db");
+  const first = await startTemporal({ binary, dbFile });
+  const client = new Client({ connection: await connect(first.address) });
+  await client.workflow.start("conversation", { workflowId: "kept", taskQueue: "nobody" });
+  await first.stop();
+  expect(identify(first.pid)).toBeNull();
+
+  const second = await startTemporal({ binary, dbFile });
+  onTestFinished(() => second.stop());
+  const again = new Client({ connection: await connect(second.address) });
+  expect((await again.workflow.getHandle("kept").describe()).status.name).toBe("RUNNING");
+});
+
+test("a server that cannot be reached is reported in a sentence", async () => {
+  await expect(waitForTemporal("127.0.0.1:1", { within: 0 })).rejects.toThrow(
+    "The Temporal server at 127.0.0.1:1 does not answer",
+  );
+});
+
+test("a server that cannot start is reported with its last words", async () => {
+  const dbFile = join(temporaryFolder(), "missing", "temporal.db");
+  await expect(startTemporal({ binary, dbFile })).rejects.toThrow(/The Temporal server ended: .*missing/s);
+});

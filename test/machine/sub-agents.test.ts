@@ -1,0 +1,232 @@
+/** A parent with its sub-agents, and a sub-agent from its task to its end (REQ-BED-008, 009, 018, 024). */
+import { describe, expect, test } from "vitest";
+import type { ConversationEvent } from "../../machine/event.ts";
+import {
+  cancel,
+  childDone,
+  childFailed,
+  requestFailed,
+  response,
+  restarted,
+  retryDue,
+  say,
+  toolDone,
+  trigger,
+} from "./events.ts";
+import { History } from "./history.ts";
+import {
+  awaitingChildren,
+  call,
+  completed,
+  conversationIn,
+  executing,
+  failedState,
+  idle,
+  requesting,
+  spawnCall,
+  submitCall,
+} from "./states.ts";
+import {
+  expectNothing,
+  expectOutcome,
+  expectReject,
+  inState,
+  limited,
+  orderKinds,
+  orderOf,
+  outline,
+  ROOT,
+  SUB_AGENT,
+  textOf,
+} from "./support.ts";
+
+const given: ConversationEvent = { kind: "task_given", messageId: "task", task: "count the files" };
+
+describe("a parent", () => {
+  test("hands each task over as it was asked for, with ids of their own", () => {
+    const tasks = [
+      { task: "look", model: "small", timeoutSeconds: 9 },
+      { task: "look", more: true },
+    ];
+    const step = expectOutcome(requesting(), response([call("s1", "spawn_agents", { tasks })]));
+    const { pending } = inState(step, "awaiting_sub_agents");
+    const [first, second] = pending;
+    expect(first).toEqual({ id: first?.id, task: "look", model: "small", timeoutSeconds: 9 });
+    expect(second).toEqual({ id: second?.id, task: "look" });
+    expect(first?.id).not.toBe(second?.id);
+  });
+
+  test("runs eight at once; the next starts when one of them has finished, in any order", () => {
+    const tasks = Array.from({ length: 10 }, (_, n) => `task ${n + 1}`);
+    const spawned = expectOutcome(requesting(), response([spawnCall("s1", ...tasks)]));
+    const { all } = inState(spawned, "awaiting_sub_agents");
+    expect(spawned.orders).toEqual(
+      all.slice(0, 8).map((subAgent) => ({ kind: "spawn_sub_agent", subAgent })),
+    );
+    const idOf = (n: number): string => all[n]?.id ?? "";
+    const ninth = expectOutcome(spawned.conversation, childDone(idOf(4)), ROOT, 2);
+    expect(ninth.orders).toEqual([{ kind: "spawn_sub_agent", subAgent: all[8] }]);
+    const tenth = expectOutcome(ninth.conversation, childFailed(idOf(8)), ROOT, 3);
+    expect(tenth.orders).toEqual([{ kind: "spawn_sub_agent", subAgent: all[9] }]);
+    expect(expectOutcome(tenth.conversation, childDone(idOf(0)), ROOT, 4).orders).toEqual([]);
+  });
+
+  test("tells clients of each end as it comes", () => {
+    const step = expectOutcome(awaitingChildren(2), childDone("c2", "found"));
+    expect(step.notices[0]).toEqual({
+      name: "subagent.finished",
+      data: { id: "c2", outcome: { success: true, result: "found" } },
+    });
+    expect(inState(step, "awaiting_sub_agents")).toMatchObject({
+      pending: [{ id: "c1" }],
+      finished: [{ id: "c2" }],
+      all: [{ id: "c1" }, { id: "c2" }],
+    });
+    expect(step.messages).toEqual([]);
+  });
+
+  test("is told once by each: a repeat, or one that is not its own, changes nothing", () => {
+    const step = expectOutcome(awaitingChildren(2), childDone("c1"));
+    expectNothing(step.conversation, childDone("c1"));
+    expectNothing(step.conversation, childFailed("c1"));
+    expectNothing(step.conversation, childDone("c9"));
+    expectNothing(idle, childDone("c1"));
+    expectNothing(requesting(), childDone("c1"));
+  });
+
+  test("gets one result with every outcome in the order of the tasks; failures are the model's to handle", () => {
+    const second = expectOutcome(awaitingChildren(3, { remaining: [call("t2")] }), {
+      kind: "sub_agent_finished",
+      id: "c3",
+      outcome: { error: "Context window exhausted", errorKind: "context_exhausted", partialResult: "half" },
+    });
+    const third = expectOutcome(second.conversation, {
+      kind: "sub_agent_finished",
+      id: "c1",
+      outcome: { success: false, result: "could not" },
+    });
+    const last = expectOutcome(third.conversation, childDone("c2", "found"));
+    expect(outline(last.messages)).toEqual(["tool s1 completed"]);
+    expect(textOf(last.messages[0])).toBe(
+      [
+        "Task 1: task 1\nDid not succeed: could not",
+        "Task 2: task 2\nSucceeded: found",
+        "Task 3: task 3\nFailed (context_exhausted): Context window exhausted\nPartial result: half",
+      ].join("\n\n"),
+    );
+    expect(inState(last, "tool_executing")).toMatchObject({
+      current: call("t2"),
+      completed: [{ toolCallId: "s1", status: "completed" }],
+    });
+  });
+
+  test("reads at most 16 KiB of each text, cut between characters", () => {
+    const limit = 16_384;
+    const exact = expectOutcome(awaitingChildren(1), childDone("c1", "x".repeat(limit)));
+    expect(textOf(exact.messages[0])).toBe(`Task 1: task 1\nSucceeded: ${"x".repeat(limit)}`);
+    const over = expectOutcome(awaitingChildren(1), childDone("c1", "x".repeat(limit + 5)));
+    expect(textOf(over.messages[0])).toBe(
+      `Task 1: task 1\nSucceeded: ${"x".repeat(limit)}\n… 5 characters cut …`,
+    );
+    const emoji = expectOutcome(awaitingChildren(1), childDone("c1", `x${"😀".repeat(limit)}`));
+    // A lone surrogate could never be stored as jsonb.
+    expect(textOf(emoji.messages[0])).not.toMatch(/\p{Surrogate}/u);
+  });
+
+  test("bounds tasks, errors and partial results alike", () => {
+    const long = "y".repeat(20_000);
+    const all = [{ id: "c1", task: long }];
+    const step = expectOutcome(awaitingChildren(1, { pending: all, all }), {
+      kind: "sub_agent_finished",
+      id: "c1",
+      outcome: { error: long, errorKind: "unknown", partialResult: long },
+    });
+    expect(textOf(step.messages[0]).match(/3616 characters cut/gu)).toHaveLength(3);
+  });
+});
+
+describe("a sub-agent", () => {
+  test("begins with its task, which is its parent's model's message", () => {
+    const step = expectOutcome(conversationIn(idle, { sequence: 0, spoken: false }), given, SUB_AGENT);
+    expect(step.messages).toMatchObject([
+      {
+        id: "task",
+        type: "user",
+        actor: "llm_agent",
+        content: [{ type: "text", text: "count the files" }],
+        display: { kind: "direct" },
+        sequence: 1,
+        cycleId: "task",
+      },
+    ]);
+    expect(orderOf(step, "request_llm").attempt).toBe(1);
+    expect(step.conversation).toMatchObject({ spoken: true });
+    expect(step.conversation.run).toEqual({
+      cycleId: "task",
+      requests: 1,
+      cutOffs: 0,
+      reminders: 0,
+      upgradeDenied: false,
+    });
+  });
+
+  test("has one task only, and a conversation of a person's has none", () => {
+    expectNothing(requesting(), given, SUB_AGENT);
+    expectNothing(completed, given, SUB_AGENT);
+    expectNothing(idle, given, ROOT);
+  });
+
+  test("that ends its turn without submitting is reminded twice, then fails", () => {
+    const history = new History(SUB_AGENT);
+    history.give(given);
+    for (const reminders of [1, 2]) {
+      const step = history.respond();
+      expect(outline(step.messages)).toEqual(["agent", "system"]);
+      expect(textOf(step.messages[1])).toContain("Call submit_result");
+      expect(orderOf(step, "request_llm").attempt).toBe(1);
+      expect(step.conversation.run?.reminders).toBe(reminders);
+    }
+    const last = history.respond();
+    const outcome = { error: "The sub-agent ended without submitting a result.", errorKind: "unknown" };
+    expect(last.state).toEqual({ kind: "failed", ...outcome });
+    expect(last.orders).toEqual([{ kind: "notify_parent", outcome }]);
+    expect(outline(last.messages)).toEqual(["agent", "error unknown", "run_stop error"]);
+    expect(textOf(last.messages[1])).toBe(outcome.error);
+  });
+
+  test("the number of reminders is configurable", () => {
+    const step = expectOutcome(requesting(), response(), limited({ reminders: 0 }, SUB_AGENT));
+    expect(step.state.kind).toBe("failed");
+  });
+
+  test("works like any other conversation until it submits", () => {
+    const history = new History(SUB_AGENT);
+    history.give(given);
+    history.respond([call("t1")]);
+    history.finishTool();
+    const last = history.respond([submitCall("t2", "42 files")]);
+    expect(last.state).toEqual({ kind: "completed", result: "42 files", success: true });
+    expect(orderKinds(last)).toEqual(["notify_parent"]);
+    expect(history.outline.at(-1)).toBe("run_stop completed");
+  });
+
+  test("has no continuation, neither by hand nor at 90 %", () => {
+    for (const state of [idle, requesting(), completed]) {
+      expectReject(state, trigger, "sub_agent_read_only", SUB_AGENT);
+    }
+  });
+
+  test("a runaway fails it", () => {
+    const step = expectOutcome(executing(), toolDone(), limited({ requestsPerRun: 1 }, SUB_AGENT));
+    expect(step.state).toMatchObject({ kind: "failed", errorKind: "runaway" });
+    expect(orderKinds(step)).toEqual(["notify_parent"]);
+  });
+
+  test.for([completed, failedState])("that has ended absorbs everything: $kind", (state) => {
+    const events = [response(), requestFailed(), retryDue(), toolDone(), childDone("c1"), given];
+    for (const event of [...events, cancel({ by: "parent" }), restarted("idle"), restarted("resume")]) {
+      expectNothing(state, event, SUB_AGENT);
+    }
+    expectReject(state, say(), "sub_agent_read_only", SUB_AGENT);
+  });
+});

@@ -1,0 +1,159 @@
+/**
+ * Owns: driving one conversation through its workflow's own interface, as the API does, and waiting for what is
+ * committed. For tests below HTTP.
+ */
+import { randomUUID } from "node:crypto";
+import type { Client } from "@temporalio/client";
+import { loadConversation, type LoadedConversation } from "../../db/load.ts";
+import { readMessages } from "../../db/messages.ts";
+import type { State, StateOf } from "../../machine/conversation.ts";
+import type { Delivery, Message, ToolOutcome } from "../../machine/message.ts";
+import * as contract from "../../workflows/contract.ts";
+import { openingFor, startOperation, type System } from "./system.ts";
+
+type Handle = ReturnType<Client["workflow"]["getHandle"]>;
+
+export class TestConversation {
+  readonly id: string;
+  readonly system: System;
+
+  constructor(system: System, id: string = randomUUID()) {
+    this.system = system;
+    this.id = id;
+  }
+
+  static async open(system: System): Promise<TestConversation> {
+    const conversation = new TestConversation(system);
+    await system.temporal.workflow.executeUpdateWithStart(contract.openUpdate, {
+      startWorkflowOperation: startOperation(system, {
+        conversationId: conversation.id,
+        opening: openingFor(system, conversation.id),
+      }),
+    });
+    return conversation;
+  }
+
+  get handle(): Handle {
+    return this.system.temporal.workflow.getHandle(this.id);
+  }
+
+  send(
+    text: string,
+    options: { readonly id?: string; readonly delivery?: Delivery } = {},
+  ): Promise<contract.SendMessageResult> {
+    const { id = randomUUID(), delivery = "direct" } = options;
+    return this.#committed(
+      this.system.temporal.workflow.executeUpdateWithStart(contract.sendMessageUpdate, {
+        startWorkflowOperation: startOperation(this.system, { conversationId: this.id }),
+        updateId: id,
+        args: [{ messageId: id, text, images: [], delivery }],
+      }),
+    );
+  }
+
+  cancel(): Promise<contract.StateResult> {
+    return this.#committed(
+      this.system.temporal.workflow.executeUpdateWithStart(contract.cancelUpdate, {
+        startWorkflowOperation: startOperation(this.system, { conversationId: this.id }),
+        args: [{ clearQueue: false }],
+      }),
+    );
+  }
+
+  /** As the API: an answer counts when what it says is stored. */
+  async #committed<T extends contract.Accepted>(update: Promise<T>): Promise<T> {
+    const answer = await update;
+    await this.until((stored) => stored.step >= answer.step);
+    return answer;
+  }
+
+  /** What is committed now. */
+  async stored(): Promise<LoadedConversation> {
+    const stored = await loadConversation(this.system.db, this.id);
+    if (stored === null) throw new Error(`conversation ${this.id} is not stored`);
+    return stored;
+  }
+
+  /** Resolves with the first committed value for which the predicate holds. */
+  async until<T extends LoadedConversation>(
+    predicate: (stored: LoadedConversation) => boolean,
+  ): Promise<LoadedConversation | T> {
+    const { promise, resolve, reject } = deferred<LoadedConversation>();
+    const check = (): void => {
+      loadConversation(this.system.db, this.id).then((stored) => {
+        if (stored !== null && predicate(stored)) resolve(stored);
+      }, reject);
+    };
+    const unsubscribe = this.system.notifications.onCommit((notice) => {
+      if (notice.conversationId === this.id) check();
+    });
+    check();
+    return promise.finally(unsubscribe);
+  }
+
+  async untilState<K extends State["kind"]>(kind: K): Promise<StateOf<K>> {
+    const { conversation } = await this.until((stored) => stored.conversation.state.kind === kind);
+    return conversation.state as StateOf<K>;
+  }
+
+  messages(): Promise<Message[]> {
+    return readMessages(this.system.db, this.id, { limit: 1_000 });
+  }
+
+  async types(): Promise<string[]> {
+    return (await this.messages()).map((message) => message.type);
+  }
+
+  /** The results of all calls, in order. */
+  async results(): Promise<ToolOutcome[]> {
+    const messages = await this.messages();
+    return messages.flatMap((message) => (message.type === "tool" ? [...message.content] : []));
+  }
+
+  /** Locks the row as a slow commit would; nothing of this conversation is committed until it is released. */
+  async block(): Promise<() => Promise<void>> {
+    const { promise: released, resolve: release } = deferred<undefined>();
+    const { promise: locked, resolve: lock, reject } = deferred<undefined>();
+    const transaction = this.system.db.sql.begin(async (sql) => {
+      await sql`select from conversations where id = ${this.id} for update`;
+      lock(undefined);
+      await released;
+    });
+    transaction.catch(reject);
+    await locked;
+    return async () => {
+      release(undefined);
+      await transaction;
+    };
+  }
+
+  /** Resolves when so many commits of this conversation wait for the row's lock. */
+  async untilBlocked(count: number): Promise<number[]> {
+    for (;;) {
+      const rows = await this.system.db.sql<{ pid: number }[]>`
+        select pid from pg_stat_activity
+        where wait_event_type = 'Lock' and query like '%commit_batches%' and datname = current_database()
+        order by query_start`;
+      if (rows.length >= count) return rows.map((row) => row.pid);
+      await this.system.db.sql`select pg_sleep(0.01)`;
+    }
+  }
+}
+
+/** A promise with its handles outside. */
+export function deferred<T>(): {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+} {
+  let resolve: (value: T) => void = () => undefined;
+  let reject: (error: unknown) => void = () => undefined;
+  const promise = new Promise<T>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  return { promise, resolve, reject };
+}
+
+export const textOf = (outcome: ToolOutcome | undefined): string =>
+  (outcome?.output ?? []).flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");

@@ -1,0 +1,123 @@
+/**
+ * Owns: a whole system for one test file: its own database and task queues on the run's servers, its own scripted
+ * model, workers in this process or in processes of their own. Everything ends with the file.
+ */
+import { Client, Connection, WithStartWorkflowOperation } from "@temporalio/client";
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, inject } from "vitest";
+import { loadServiceConfig, type ServiceConfig } from "../../config.ts";
+import { openDatabase, type Database } from "../../db/connect.ts";
+import { listen, type Notifications } from "../../db/notifications.ts";
+import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
+import { DefaultLogger, Runtime } from "@temporalio/worker";
+import { startWorker, type RunningWorker } from "../../worker.ts";
+import * as contract from "../../workflows/contract.ts";
+import { freshDatabase } from "./database.ts";
+
+// A worker's comings and goings are not news in a test.
+Runtime.install({ logger: new DefaultLogger("ERROR"), shutdownSignals: [] });
+
+export type System = {
+  readonly config: ServiceConfig;
+  readonly db: Database;
+  readonly notifications: Notifications;
+  readonly model: ScriptedServer;
+  readonly temporal: Client;
+  /** An empty directory for conversations. */
+  readonly cwd: string;
+  /** Starts one more worker in this process. */
+  readonly startWorker: () => Promise<RunningWorker>;
+  /** Runs when the file is over, last first. */
+  readonly defer: (end: () => Promise<unknown>) => void;
+};
+
+export type SystemOptions = {
+  /** Workers in this process from the beginning; default 1. */
+  readonly workers?: number;
+  readonly env?: Readonly<Record<string, string>>;
+};
+
+export async function startSystem(options: SystemOptions = {}): Promise<System> {
+  const ends: (() => Promise<unknown>)[] = [];
+  const defer = (end: () => Promise<unknown>): void => void ends.unshift(end);
+  afterAll(async () => {
+    for (const end of ends) await end();
+  });
+  const databaseUrl = await freshDatabase();
+  const model = await startScriptedServer();
+  defer(() => model.close());
+  const id = randomUUID().slice(0, 8);
+  const config = loadServiceConfig({
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: inject("temporalAddress"),
+    ANTHROPIC_BASE_URL: model.url,
+    ANTHROPIC_API_KEY: "test-key",
+    TASK_QUEUE: `conversations-${id}`,
+    TOOL_HOST: `host-${id}`,
+    PORT: "0",
+    ...options.env,
+  });
+  const connection = await Connection.connect({ address: config.temporalAddress });
+  defer(() => connection.close());
+  const db = openDatabase(databaseUrl, { applicationName: "test", max: 5 });
+  defer(() => db.close());
+  const notifications = listen(databaseUrl);
+  defer(() => notifications.close());
+  const cwd = await mkdtemp(join(tmpdir(), "bedrock-cwd-"));
+  defer(() => rm(cwd, { recursive: true, force: true }));
+  const start = async (): Promise<RunningWorker> => {
+    const worker = await startWorker(config, inject("bundlePath"));
+    defer(() => worker.stop());
+    return worker;
+  };
+  for (let n = 0; n < (options.workers ?? 1); n++) await start();
+  await notifications.ready;
+  return {
+    config,
+    db,
+    notifications,
+    model,
+    temporal: new Client({ connection }),
+    cwd,
+    startWorker: start,
+    defer,
+  };
+}
+
+/** What `npm start` and the API would open a conversation with. */
+export function openingFor(system: System, id: string): contract.Opening {
+  return {
+    profile: {
+      id,
+      cwd: system.cwd,
+      host: system.config.toolHost,
+      model: system.config.model,
+      scripted: false,
+      sandbox: { available: false, abi: null, reason: "not in this test" },
+      parentId: null,
+      continuedFrom: null,
+      userInitiated: true,
+    },
+    mode: "unrestricted",
+    title: null,
+    seed: null,
+    task: null,
+  };
+}
+
+/** Update-with-start, as the API does it. */
+export function startOperation(
+  system: System,
+  start: contract.ConversationStart,
+): WithStartWorkflowOperation<(start: contract.ConversationStart) => Promise<unknown>> {
+  return new WithStartWorkflowOperation(contract.CONVERSATION_WORKFLOW, {
+    workflowId: start.conversationId,
+    taskQueue: system.config.taskQueue,
+    workflowTaskTimeout: contract.WORKFLOW_TASK_TIMEOUT,
+    workflowIdConflictPolicy: "USE_EXISTING",
+    args: [start],
+  });
+}

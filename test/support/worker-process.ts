@@ -1,0 +1,48 @@
+/** Owns: a worker as a process of its own, for tests that freeze and kill it. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { System } from "./system.ts";
+
+export type WorkerProcess = {
+  readonly pid: number;
+  readonly signal: (signal: NodeJS.Signals) => void;
+  /** Resolves when the process has ended. */
+  readonly exited: Promise<void>;
+};
+
+export async function startWorkerProcess(
+  system: System,
+  env: NodeJS.ProcessEnv = {},
+): Promise<WorkerProcess> {
+  const { config } = system;
+  const dataDir = await mkdtemp(join(tmpdir(), "bedrock-worker-"));
+  const child: ChildProcess = spawn(process.execPath, ["--import", "tsx", "worker.ts"], {
+    cwd: join(import.meta.dirname, "..", ".."),
+    stdio: ["ignore", "pipe", "inherit"],
+    env: {
+      PATH: process.env["PATH"],
+      DATABASE_URL: config.databaseUrl,
+      TEMPORAL_ADDRESS: config.temporalAddress,
+      TASK_QUEUE: config.taskQueue,
+      TOOL_HOST: config.toolHost,
+      ANTHROPIC_API_KEY: "test-key",
+      ANTHROPIC_BASE_URL: system.model.url,
+      DATA_DIR: dataDir,
+      ...env,
+    },
+  });
+  const exited = once(child, "exit").then(() => undefined);
+  const { pid, stdout } = child;
+  if (pid === undefined || stdout === null) throw new Error("the worker did not start");
+  system.defer(async () => {
+    child.kill("SIGCONT");
+    child.kill("SIGKILL");
+    await exited;
+  });
+  for await (const line of createInterface(stdout)) if (line.startsWith("worker ready")) break;
+  return { pid, signal: (signal) => void child.kill(signal), exited };
+}

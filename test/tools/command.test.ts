@@ -1,0 +1,199 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { runCommand, type Command } from "../../sandbox/command.ts";
+import { commandEnvironment } from "../../sandbox/environment.ts";
+import { createOutputBuffer } from "../../sandbox/output.ts";
+import { isDead, until } from "./support.ts";
+
+const run = (script: string, changes: Partial<Command> = {}) =>
+  runCommand({
+    argv: ["bash", "-c", script],
+    cwd: "/",
+    env: commandEnvironment(),
+    signal: new AbortController().signal,
+    timeoutMs: 20_000,
+    limitBytes: 10_000,
+    ...changes,
+  });
+
+/** Collects what is printed, and waits for it. */
+function printed() {
+  let output = "";
+  return {
+    onOutput: (_stream: string, text: string) => void (output += text),
+    text: () => output,
+    matches: async (pattern: RegExp) => {
+      await until(() => pattern.test(output));
+      return pattern.exec(output)?.slice(1).map(Number) ?? [];
+    },
+  };
+}
+
+describe("a command", () => {
+  test("gives its output, both streams, and its exit code", async () => {
+    const streams: string[] = [];
+    const result = await run("echo out; echo err >&2; exit 3", {
+      onOutput: (stream, text) => streams.push(`${stream}:${text}`),
+    });
+    expect(result).toMatchObject({
+      exitCode: 3,
+      signal: null,
+      truncated: false,
+      timedOut: false,
+      aborted: false,
+    });
+    expect(result.output.split("\n").sort()).toEqual(["", "err", "out"]);
+    expect(streams.sort()).toEqual(["stderr:err\n", "stdout:out\n"]);
+  });
+
+  test("has no input, the given directory and only the given environment", async () => {
+    const result = await run("cat; pwd; env", {
+      cwd: "/usr",
+      env: { PATH: process.env["PATH"] ?? "", ONLY: "this" },
+    });
+    const lines = result.output.split("\n");
+    expect(lines[0]).toBe("/usr");
+    expect(lines).toContain("ONLY=this");
+    expect(lines.some((line) => line.startsWith("HOME="))).toBe(false);
+  });
+
+  test("that cannot be started says why", async () => {
+    expect(await run("true", { cwd: "/does/not/exist" })).toMatchObject({
+      exitCode: null,
+      spawnError: expect.stringContaining("ENOENT") as string,
+    });
+    expect(await runCommand({ ...(await base()), argv: ["no-such-program"] })).toMatchObject({
+      exitCode: null,
+    });
+  });
+
+  test("any bytes become valid text without NUL, characters over chunk borders whole", async () => {
+    const result = await run(
+      String.raw`printf 'a\0b\xff\xfe\n'; printf '\xe2\x82'; sleep 0.05; printf '\xac\n'`,
+    );
+    expect(result.output).toBe("ab\ufffd\ufffd\n€\n");
+  });
+});
+
+describe("a command that does not want to end", () => {
+  test("returns with its shell: what it left in the background is killed and its pipe is not waited for", async () => {
+    const started = performance.now();
+    const result = await run("sleep 300 & echo child $!; exit 0");
+    expect(performance.now() - started).toBeLessThan(1_500);
+    expect(result.exitCode).toBe(0);
+    const pid = Number(/child (\d+)/.exec(result.output)?.[1]);
+    await until(() => isDead(pid));
+  });
+
+  test("a survivor in a session of its own that holds the pipe delays nothing", async () => {
+    const started = performance.now();
+    const result = await run("(setsid sh -c 'echo $$; exec sleep 300' &) ; sleep 0.2; echo done");
+    expect(performance.now() - started).toBeLessThan(1_500);
+    expect(result.output).toContain("done");
+    // Only a supervisor can find it; here the test cleans up.
+    process.kill(Number(result.output.split("\n")[0]), "SIGKILL");
+  });
+
+  test("is killed with its whole group when the time is over", async () => {
+    const result = await run("trap '' TERM INT; sleep 300 & echo child $!; wait; sleep 300", {
+      timeoutMs: 300,
+    });
+    expect(result).toMatchObject({ exitCode: null, signal: "SIGKILL", timedOut: true, aborted: false });
+    const pid = Number(/child (\d+)/.exec(result.output)?.[1]);
+    await until(() => isDead(pid));
+  });
+
+  test("REQ-BED-005: an abort kills the group within 100 ms and keeps what was printed", async () => {
+    const controller = new AbortController();
+    const output = printed();
+    const running = run("trap '' TERM; echo before; sleep 300 & echo child $! end; while :; do :; done", {
+      signal: controller.signal,
+      onOutput: output.onOutput,
+    });
+    const [pid = 0] = await output.matches(/child (\d+) end/);
+    const aborted = performance.now();
+    controller.abort();
+    const result = await running;
+    expect(performance.now() - aborted).toBeLessThan(100);
+    expect(result).toMatchObject({ aborted: true, exitCode: null });
+    expect(result.output).toMatch(/^before\nchild/);
+    await until(() => isDead(pid));
+    expect(performance.now() - aborted).toBeLessThan(200);
+  });
+
+  test("after an abort nothing is started", async () => {
+    expect(await run("echo ran", { signal: AbortSignal.abort() })).toMatchObject({
+      aborted: true,
+      output: "",
+    });
+  });
+});
+
+describe("a flood of output", () => {
+  test("is bounded while it is read: beginning and end stay, memory does not grow", async () => {
+    const before = process.memoryUsage().rss;
+    const result = await run("head -c 100000000 /dev/zero | tr '\\0' x; echo THE END", { limitBytes: 1_000 });
+    expect(result).toMatchObject({ exitCode: 0, truncated: true });
+    expect(result.output.length).toBeLessThan(1_100);
+    expect(result.output).toMatch(/^x+\n\[… \d+ bytes cut …\]\nx+THE END\n$/);
+    expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
+  });
+
+  test("without end is ended", async () => {
+    const result = await run("yes", { floodBytes: 20_000_000 });
+    expect(result).toMatchObject({ flooded: true, exitCode: null, truncated: true });
+  });
+});
+
+describe("the kept part of an output", () => {
+  test("property: all of it, or its two ends with the size of what is missing, and never half a character", () => {
+    const chunks = fc.array(fc.string({ unit: fc.constantFrom("a", "é", "€", "🙂", "\n"), maxLength: 40 }));
+    fc.assert(
+      fc.property(chunks, fc.integer({ min: 8, max: 200 }), (parts, limit) => {
+        const buffer = createOutputBuffer(limit);
+        for (const part of parts) buffer.add(part);
+        const { text, truncated, totalBytes } = buffer.finish();
+        const whole = parts.join("");
+        const size = Buffer.byteLength(whole);
+        expect(totalBytes).toBe(size);
+        expect(truncated).toBe(size > limit);
+        if (!truncated) {
+          expect(text).toBe(whole);
+          return;
+        }
+        const [, head = "", cut = "", tail = ""] = /^(.*)\n\[… (\d+) bytes cut …\]\n(.*)$/s.exec(text) ?? [];
+        expect(whole.startsWith(head) && whole.endsWith(tail)).toBe(true);
+        const kept = Buffer.byteLength(head) + Buffer.byteLength(tail);
+        expect(kept + Number(cut)).toBe(size);
+        expect(kept).toBeLessThanOrEqual(limit);
+        expect(kept).toBeGreaterThan(limit - 8);
+        expect(text).not.toContain("\ufffd");
+      }),
+    );
+  });
+});
+
+test("no secret of the server is in a command's environment", () => {
+  const environment = commandEnvironment({
+    PATH: "/bin",
+    HOME: "/home/me",
+    LC_ALL: "C",
+    ANTHROPIC_API_KEY: "secret",
+    DATABASE_URL: "secret",
+    API_TOKEN: "secret",
+    BASH_ENV: "/evil",
+    LD_PRELOAD: "/evil.so",
+  });
+  expect(environment).toMatchObject({ PATH: "/bin", HOME: "/home/me", LC_ALL: "C" });
+  expect(JSON.stringify(environment)).not.toMatch(/secret|evil/);
+});
+
+const base = (): Promise<Command> =>
+  Promise.resolve({
+    argv: ["true"],
+    cwd: "/",
+    env: {},
+    signal: new AbortController().signal,
+    timeoutMs: 1_000,
+    limitBytes: 100,
+  });

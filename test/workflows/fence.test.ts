@@ -1,0 +1,182 @@
+/**
+ * The fence of docs/architecture.md, rule 2: whatever is late, frozen, cut off or out of order, a tool runs at most
+ * once, every call is answered, nothing is lost. Each case is brought about on purpose, by locks and signals.
+ */
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { hold } from "../../local/scripted/cues.ts";
+import { say, toolCall } from "../../local/scripted/script.ts";
+import { TestConversation } from "../support/conversation.ts";
+import { startSystem, type System } from "../support/system.ts";
+import { startWorkerProcess } from "../support/worker-process.ts";
+
+/** A tool whose every run leaves a line in a file. */
+function countedTool(system: System) {
+  const name = randomUUID();
+  const path = join(system.cwd, name);
+  const runs = (): number => (existsSync(path) ? readFileSync(path, "utf8").split("\n").length - 1 : 0);
+  return { name, runs, call: toolCall("bash", { command: `echo ran >> ${name}` }) };
+}
+
+test("a cancel while Postgres is blocked stops the tool at once, and is stored when it is back", async () => {
+  const system = await startSystem();
+  const conversation = await TestConversation.open(system);
+  const name = randomUUID();
+  const command = `echo $$ > ${name}; sleep 300; echo survived >> ${name}`;
+  const tag = system.model.script(name, [say(toolCall("bash", { command })), say("Done.")]);
+  await conversation.send(`go ${tag}`);
+  await conversation.untilState("tool_executing");
+  const pid = await fileWithNumber(join(system.cwd, name));
+  const unblock = await conversation.block();
+  const cancelled = conversation.cancel();
+  await gone(pid);
+  await unblock();
+  await cancelled;
+  await conversation.untilState("idle");
+  expect((await conversation.results()).map((result) => result.status)).toEqual(["cancelled"]);
+});
+
+test("a cancel whose commit overtakes that of the tool: the tool never starts", async () => {
+  const system = await startSystem();
+  const conversation = await TestConversation.open(system);
+  const tool = countedTool(system);
+  const held = hold();
+  const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
+  await conversation.send(`go ${tag}`);
+  await held.reached;
+  const unblock = await conversation.block();
+  held.release();
+  const [commitOfTool] = await conversation.untilBlocked(1);
+  const cancelled = conversation.cancel();
+  await conversation.untilBlocked(2);
+  // The tool's commit is cut off and comes again behind that of the cancel, if it comes again at all.
+  await system.db.sql`select pg_terminate_backend(${commitOfTool ?? 0})`;
+  await unblock();
+  await cancelled;
+  await conversation.untilState("idle");
+  expect(tool.runs()).toBe(0);
+  expect((await conversation.results()).map((result) => result.status)).toEqual(["cancelled"]);
+  expect(await conversation.types()).toEqual(["user", "agent", "tool", "run_stop"]);
+});
+
+test("a worker frozen between commit and effect past its heartbeat timeout does not run the tool when it wakes", async () => {
+  const system = await startSystem({ workers: 0 });
+  const frozen = await startWorkerProcess(system);
+  const conversation = await TestConversation.open(system);
+  const tool = countedTool(system);
+  const held = hold();
+  const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
+  await conversation.send(`go ${tag}`);
+  await held.reached;
+  const unblock = await conversation.block();
+  held.release();
+  await conversation.untilBlocked(1);
+  frozen.signal("SIGSTOP");
+  await unblock();
+  await conversation.untilState("tool_executing");
+  // Somebody else goes on: the call's outcome is unknown, and the model is told so.
+  await system.startWorker();
+  await conversation.untilState("idle");
+  frozen.signal("SIGCONT");
+  await proveAwake(system, conversation);
+  expect(tool.runs()).toBe(0);
+  expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
+});
+
+test("a worker frozen before its commit finds the conversation moved on and performs nothing", async () => {
+  const system = await startSystem({ workers: 0 });
+  const frozen = await startWorkerProcess(system);
+  const conversation = await TestConversation.open(system);
+  const tool = countedTool(system);
+  const held = hold();
+  const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
+  await conversation.send(`go ${tag}`);
+  await held.reached;
+  const unblock = await conversation.block();
+  held.release();
+  const [commitOfTool] = await conversation.untilBlocked(1);
+  frozen.signal("SIGSTOP");
+  await system.db.sql`select pg_terminate_backend(${commitOfTool ?? 0})`;
+  await unblock();
+  await system.startWorker();
+  await conversation.untilState("idle");
+  frozen.signal("SIGCONT");
+  await proveAwake(system, conversation);
+  expect(tool.runs()).toBe(0);
+  expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
+  expect(await conversation.types()).toEqual([
+    "user",
+    "agent",
+    "tool",
+    "agent",
+    "run_stop",
+    "user",
+    "agent",
+    "run_stop",
+  ]);
+});
+
+test("a worker killed while its tool runs: the outcome is unknown, and the tool does not run again", async () => {
+  const system = await startSystem({ workers: 0 });
+  const killed = await startWorkerProcess(system);
+  const conversation = await TestConversation.open(system);
+  const name = randomUUID();
+  const path = join(system.cwd, name);
+  const tag = system.model.script(name, [
+    say(toolCall("bash", { command: `echo $$ >> ${name}; sleep 300` })),
+    say("I will check."),
+  ]);
+  await conversation.send(`go ${tag}`);
+  const pid = await fileWithNumber(path);
+  killed.signal("SIGKILL");
+  await system.startWorker();
+  await conversation.untilState("idle");
+  process.kill(pid, "SIGKILL");
+  expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(1);
+  const [result] = await conversation.results();
+  expect(result?.status).toBe("interrupted");
+  expect(JSON.stringify(result?.output)).toMatch(/outcome is unknown/);
+});
+
+test("Postgres away while a tool is ordered: it starts once Postgres is back, once", async () => {
+  const system = await startSystem();
+  const conversation = await TestConversation.open(system);
+  const tool = countedTool(system);
+  const held = hold();
+  const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
+  await conversation.send(`go ${tag}`);
+  await held.reached;
+  const unblock = await conversation.block();
+  held.release();
+  // Its first tries are cut off, as by a restart of the server.
+  for (let n = 0; n < 3; n++) {
+    const [pid] = await conversation.untilBlocked(1);
+    await system.db.sql`select pg_terminate_backend(${pid ?? 0})`;
+  }
+  await unblock();
+  await conversation.untilState("idle");
+  expect(tool.runs()).toBe(1);
+  expect((await conversation.results()).map((result) => result.status)).toEqual(["completed"]);
+});
+
+/** One more turn through both workers' queues: whoever was asleep has had its say by then. */
+async function proveAwake(system: System, conversation: TestConversation): Promise<void> {
+  await conversation.send(`again ${system.model.script(randomUUID(), [say("Here.")])}`);
+  await conversation.untilState("idle");
+}
+
+/** Waits for a file that holds a process id. */
+async function fileWithNumber(path: string): Promise<number> {
+  for (;;) {
+    const pid = existsSync(path) ? Number.parseInt(readFileSync(path, "utf8"), 10) : Number.NaN;
+    if (!Number.isNaN(pid)) return pid;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Waits for the end of a process; the test's time limit is the limit. */
+async function gone(pid: number): Promise<void> {
+  while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 5));
+}

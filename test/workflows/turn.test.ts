@@ -1,0 +1,101 @@
+/** A turn, through the workflow's own interface: REQ-BED-002 to 005, 007, 010. */
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { hold } from "../../local/scripted/cues.ts";
+import { fail, say, toolCall } from "../../local/scripted/script.ts";
+import { textOf, TestConversation } from "../support/conversation.ts";
+import { startSystem } from "../support/system.ts";
+
+const system = await startSystem();
+
+test("a message, a tool, an answer", async () => {
+  const conversation = await TestConversation.open(system);
+  const tag = system.model.script(randomUUID(), [
+    say("Looking. ", toolCall("bash", { command: "pwd" })),
+    say("Done."),
+  ]);
+  const sent = await conversation.send(`hello ${tag}`);
+  expect(sent).toMatchObject({ sequence: 1, delivery: "direct" });
+  await conversation.untilState("idle");
+  expect(await conversation.types()).toEqual(["user", "agent", "tool", "agent", "run_stop"]);
+  const [pwd] = await conversation.results();
+  expect(pwd).toMatchObject({ name: "bash", status: "completed" });
+  expect(textOf(pwd)).toContain(system.cwd);
+});
+
+test("tools run one after the other in the order requested, and a failed one does not end the round", async () => {
+  const conversation = await TestConversation.open(system);
+  const name = randomUUID();
+  const tag = system.model.script(name, [
+    say(
+      toolCall("bash", { command: `echo one >> ${name}` }),
+      toolCall("bash", { command: "exit 3" }),
+      toolCall("bash", { command: `cat ${name}` }),
+      toolCall("no_such_tool", {}),
+    ),
+    say("Done."),
+  ]);
+  await conversation.send(`go ${tag}`);
+  await conversation.untilState("idle");
+  const results = await conversation.results();
+  expect(results.map((result) => result.status)).toEqual(["completed", "failed", "completed", "failed"]);
+  expect(textOf(results[2])).toContain("one");
+});
+
+test("a busy conversation refuses a message, and nothing of it enters the workflow's history", async () => {
+  const conversation = await TestConversation.open(system);
+  const held = hold();
+  const tag = system.model.script(randomUUID(), [say("first ", held, "answer"), say("second answer")]);
+  await conversation.send(`one ${tag}`);
+  await held.reached;
+  const before = (await conversation.handle.describe()).historyLength;
+  await expect(conversation.send("two")).rejects.toMatchObject({ cause: { type: "agent_busy" } });
+  const after = (await conversation.handle.describe()).historyLength;
+  expect(after).toBe(before);
+  held.release();
+  await conversation.untilState("idle");
+  expect(await conversation.types()).toEqual(["user", "agent", "run_stop"]);
+});
+
+test("a cancelled request is closed upstream, nothing of it is kept, and a resend gets its own reply", async () => {
+  const conversation = await TestConversation.open(system);
+  const held = hold();
+  const name = randomUUID();
+  const tag = system.model.script(name, [say("old reply ", held), say("new reply")]);
+  await conversation.send(`one ${tag}`);
+  await held.reached;
+  const [request] = system.model.requestsOf(name);
+  await conversation.cancel();
+  await conversation.untilState("idle");
+  await request?.ended;
+  expect(request?.end).toBe("client_closed");
+  await conversation.send("two");
+  await conversation.until(({ conversation: { state, sequence } }) => state.kind === "idle" && sequence >= 5);
+  const texts = JSON.stringify(await conversation.messages());
+  expect(texts).toContain("new reply");
+  expect(texts).not.toContain("old reply");
+  expect(system.model.requestsOf(name)).toHaveLength(2);
+});
+
+test("three attempts with backoff, then the error state; the next message recovers", async () => {
+  const conversation = await TestConversation.open(system);
+  const name = randomUUID();
+  const tag = system.model.script(name, [
+    fail("overloaded_error"),
+    fail("overloaded_error"),
+    fail("overloaded_error"),
+    say("Better."),
+  ]);
+  await conversation.send(`one ${tag}`);
+  const retrying = await conversation.until(
+    ({ conversation: { state } }) => state.kind === "llm_requesting" && state.retry !== null,
+  );
+  expect(retrying.conversation.state).toMatchObject({ attempt: 2, retry: { errorKind: "overloaded" } });
+  const error = await conversation.untilState("error");
+  expect(error).toMatchObject({ errorKind: "overloaded" });
+  expect(error.message).toMatch(/3 attempts/);
+  expect(system.model.requestsOf(name)).toHaveLength(3);
+  await conversation.send("again");
+  await conversation.untilState("idle");
+  expect(await conversation.types()).toEqual(["user", "error", "run_stop", "user", "agent", "run_stop"]);
+});
