@@ -21,6 +21,8 @@ const SHUTDOWN_LIMIT = "3 seconds";
 /** Workflows kept in memory; the others are replayed when they are needed (about 220 KB each). */
 const CACHED_WORKFLOWS = 1_000;
 const CONCURRENT_ACTIVITIES = 200;
+/** Few, because each poll of a worker that froze may swallow a task until that times out. */
+const POLLS = 2;
 const DATABASE_CONNECTIONS = 10;
 
 export type RunningWorker = {
@@ -46,6 +48,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
     connection,
     namespace: config.temporalNamespace,
     maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES,
+    maxConcurrentActivityTaskPolls: POLLS,
     shutdownGraceTime: SHUTDOWN_GRACE,
     shutdownForceTime: SHUTDOWN_LIMIT,
     // Where the push of a cancel fails, a heartbeat brings it within this time.
@@ -58,6 +61,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
       workflowBundle: { codePath: bundlePath },
       activities: { ...rowActivities(db), ...requestActivities(requests) },
       maxCachedWorkflows: CACHED_WORKFLOWS,
+      maxConcurrentWorkflowTaskPolls: POLLS,
       // A worker that died must not keep its conversations waiting (docs/temporal.md).
       stickyQueueScheduleToStartTimeout: "1 second",
     }),

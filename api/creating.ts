@@ -42,8 +42,8 @@ async function openingOf(deps: Deps, id: string, wanted: NewConversation): Promi
   const earlier = continuedFrom === undefined ? null : await exhausted(deps, continuedFrom.id);
   // A directory is one of a host: without its own, the new conversation lives where the earlier one did.
   const host = wanted.cwd === undefined && earlier !== null ? earlier.conversation.host : toolHost;
-  const cwd = await existing(deps, host, wanted.cwd ?? earlier?.conversation.cwd);
-  const sandbox = await workflows.sandboxOf(host);
+  const directory = absolute(wanted.cwd ?? earlier?.conversation.cwd);
+  const [cwd, sandbox] = await Promise.all([existing(deps, host, directory), workflows.sandboxOf(host)]);
   const title = wanted.title?.trim() ?? "";
   return {
     profile: {
@@ -82,11 +82,15 @@ async function exhausted({ db, models }: Deps, id: string) {
 const seedFrom = (summary: string): string =>
   `This conversation continues an earlier one whose context was exhausted. Its summary:\n\n${summary}`;
 
-/** The directory as its host knows it. */
-async function existing({ workflows }: Deps, host: string, cwd: string | undefined): Promise<string> {
+function absolute(cwd: string | undefined): string {
   if (cwd === undefined) throw invalidCwd("Say in which directory the agent shall work.");
   if (!cwd.startsWith("/") || cwd.includes("\0"))
     throw invalidCwd("A working directory is an absolute path.");
+  return cwd;
+}
+
+/** The directory as its host knows it. */
+async function existing({ workflows }: Deps, host: string, cwd: string): Promise<string> {
   const checked = await workflows.checkDirectory(host, cwd);
   if (!checked.ok) throw invalidCwd(checked.reason);
   return checked.cwd;

@@ -95,7 +95,7 @@ export function notFound(what = "conversation"): Problem {
 
 /** @param why a sentence that names what cannot be reached. */
 export function unavailable(why: string, members: { readonly [name: string]: unknown } = {}): Problem {
-  const next = "Whether the request was carried out is not known: repeat it with the same id.";
+  const next = "Try again. Whether a change was made is not known: repeat it with the same id.";
   return new Problem("unavailable", `${why} ${next}`, members);
 }
 

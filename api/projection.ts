@@ -49,12 +49,12 @@ export async function awaitProjection<T>(
 /** A promise that resolves after some milliseconds, or when it is rung. */
 function timer(ms: number) {
   let rung = false;
-  let resolve = (_: null): void => undefined;
-  const promise = new Promise<null>((settle) => (resolve = settle));
+  let resolve = (): void => undefined;
+  const promise = new Promise<null>((settle) => (resolve = () => settle(null)));
   const ring = () => {
     rung = true;
     clearTimeout(timeout);
-    resolve(null);
+    resolve();
   };
   const timeout = setTimeout(ring, ms);
   return { promise, ring, rung: () => rung };

@@ -8,7 +8,7 @@ import { TOO_LARGE } from "./schemas/common.ts";
 export function createRouter(): OpenAPIHono {
   return new OpenAPIHono({
     defaultHook: (result) => {
-      if (!result.success) throw invalid(result.target, result.error as ZodError);
+      if (!result.success) throw invalid(result.target, result.error);
     },
   });
 }
@@ -33,10 +33,11 @@ export function invalidRequest(errors: readonly RequestError[]): Problem {
   });
 }
 
-/** For a route whose body is optional: an empty one is none, whatever its content-type says. */
+/** For a route whose body is optional: an empty one is none, even if it says that it is JSON. */
 export const acceptEmptyBody: MiddlewareHandler = async (c, next) => {
-  const text = await c.req.text();
-  // What is read once is cached as it is awaited, which hono's own type does not say.
-  if (text.trim() === "") Object.assign(c.req.bodyCache, { text: Promise.resolve("{}") });
+  if (c.req.header("content-type") !== undefined && (await c.req.text()).trim() === "") {
+    // What is read once is cached as it is awaited, which hono's own type does not say.
+    Object.assign(c.req.bodyCache, { text: Promise.resolve("{}") });
+  }
   await next();
 };

@@ -17,9 +17,8 @@ export async function serve(
   fetch: Fetch,
   { host, port }: { host: string; port: number },
 ): Promise<Listening> {
-  const server = createServer(
-    getRequestListener((request) => fetch(request), { overrideGlobalObjects: false }),
-  );
+  const answer = getRequestListener((request) => fetch(request));
+  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing));
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host.replace(/^\[|\]$/g, ""), () => {

@@ -126,7 +126,7 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
         // The SDK tells updates with arguments from those without in its types; at run time they are one.
         return handle.executeUpdate<Ret, [unknown]>(
           definition.name,
-          options as { args: [unknown]; updateId: string },
+          options as unknown as { args: [unknown]; updateId: string },
         );
       }
       const startWorkflowOperation = startOf({ conversationId }, "USE_EXISTING");
@@ -188,7 +188,6 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
           client.workflowService.describeTaskQueue({
             namespace,
             taskQueue: { name: taskQueue },
-            taskQueueType: 1,
           }),
         );
         const since = Date.now() / 1_000 - POLLER_FRESH_MS / 1_000;

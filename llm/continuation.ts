@@ -76,7 +76,7 @@ function trimHistory(messages: readonly Message[], budget: number): string {
     const text = message === undefined ? "" : shorten(render(message), largest);
     if (text === "") continue;
     left -= estimateTokens(text) + 2;
-    
+    if (left < 0) break;
     tail.push(text);
   }
   const omitted = index - firstIndex;

@@ -28,7 +28,7 @@ export function temporalProcess(options: TemporalOptions): ProcessSpec {
     name: "temporal",
     ...temporalCommand(options),
     ready: { check: (signal) => waitForTemporal(address, { namespace, signal, within: 60_000 }) },
-    stopWithin: 1800,
+    stopWithin: 1500,
   };
 }
 
@@ -68,7 +68,7 @@ export function apiProcess(config: Config, services: Services): ProcessSpec {
       ...(config.apiToken === null ? {} : { API_TOKEN: config.apiToken }),
     },
     ready: { check: (signal) => waitForApi(config, signal) },
-    stopWithin: 2000,
+    stopWithin: 2500,
   };
 }
 
@@ -89,6 +89,7 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
     TEMPORAL_ADDRESS: services.temporalAddress,
     TEMPORAL_NAMESPACE: config.temporalNamespace,
     DATA_DIR: config.dataDir,
+    TASK_QUEUE: config.taskQueue,
     TOOL_HOST: config.toolHost,
     MODEL: config.model,
     SCRIPTED_MODEL: config.scriptedModel ? "1" : "0",

@@ -2,7 +2,6 @@
  * Owns: the order in which the system of `npm start` comes up and goes down (REQ-BED-007).
  * Not here: signals and exit codes (main.ts), the single processes (children.ts, processes.ts).
  */
-import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import type { Config } from "../config.ts";
@@ -15,13 +14,14 @@ import {
   temporalProcess,
   workerProcess,
 } from "./children.ts";
-import { tryLock, type Lock } from "./lock.ts";
+import { dataFolders, makeFolders, takeDataLock } from "./data-dir.ts";
+import type { Lock } from "./lock.ts";
 import { freePort, isFree, rememberedPorts } from "./ports.ts";
 import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
 import { createSupervisor, stopLeftovers } from "./processes.ts";
 import { withProgress, type Report } from "./progress.ts";
-import { sendRestarted } from "./restart.ts";
-import { sentenceOf, StartError } from "./start-error.ts";
+import { sendRestarted, type Announced } from "./restart.ts";
+import { StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
 import { ensureSearchAttributes } from "./temporal/search-attributes.ts";
 import { waitForTemporal } from "./temporal/server.ts";
@@ -42,7 +42,7 @@ export type Launcher = {
 
 /** @param say prints a line for the person. */
 export function createLauncher(given: Config, say: (line: string) => void): Launcher {
-  const folders = foldersOf(given.dataDir);
+  const folders = dataFolders(given.dataDir);
   const supervisor = createSupervisor({ ...folders, stopOrder: STOP_ORDER, say });
   const interrupted = new AbortController();
   let postgres: KeptPostgres | null = null;
@@ -105,15 +105,15 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
     return `http://127.0.0.1:${port}`;
   };
 
-  const announceRestart = async (address: string, databaseUrl: string): Promise<void> => {
+  const announceRestart = async (address: string, databaseUrl: string): Promise<Announced> => {
     const connection = await Connection.connect({ address });
     try {
       const namespace = given.temporalNamespace;
       if (given.temporalAddress !== null) await ensureSearchAttributes(connection, namespace);
       const client = new Client({ connection, namespace });
-      const policy = given.restartPolicy;
-      await step("Open conversations", (onProgress) =>
-        sendRestarted({ client, databaseUrl, policy, onProgress }),
+      const { restartPolicy: policy, taskQueue } = given;
+      return await step("Open conversations", (onProgress) =>
+        sendRestarted({ client, databaseUrl, taskQueue, policy, onProgress }),
       );
     } finally {
       await connection.close();
@@ -123,7 +123,7 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
   return {
     async start() {
       makeFolders(folders);
-      lock = takeLock(folders.runDir, given.dataDir);
+      lock = takeDataLock(folders);
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
       const config = { ...given, port: await choosePort(given) };
 
@@ -133,13 +133,14 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
         startModel(),
       ]);
       await step("Database schema", (report) => migrate(databaseUrl, report));
-      await announceRestart(temporal.address, databaseUrl);
+      const { atRest } = await announceRestart(temporal.address, databaseUrl);
 
       const services = { databaseUrl, temporalAddress: temporal.address, modelUrl };
       await Promise.all([
         step("Worker", () => supervisor.start(workerProcess(config, services))),
         step("API", () => supervisor.start(apiProcess(config, services))),
       ]);
+      await step("Interrupted conversations", atRest);
       interrupted.signal.throwIfAborted();
       say(`Postgres         ${withoutPassword(databaseUrl)}`);
       say(`Temporal         ${temporal.address}`);
@@ -163,43 +164,6 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
       lock?.release();
     },
   };
-}
-
-type Folders = {
-  readonly dataDir: string;
-  readonly runDir: string;
-  readonly logDir: string;
-  readonly temporalDir: string;
-};
-
-function foldersOf(dataDir: string): Folders {
-  return {
-    dataDir,
-    runDir: join(dataDir, "run"),
-    logDir: join(dataDir, "logs"),
-    temporalDir: join(dataDir, "temporal"),
-  };
-}
-
-function makeFolders({ dataDir, ...own }: Folders): void {
-  try {
-    // Others may enter it: as root, Postgres runs under another account.
-    mkdirSync(dataDir, { recursive: true, mode: 0o755 });
-    for (const folder of Object.values(own)) {
-      mkdirSync(folder, { recursive: true });
-      chmodSync(folder, 0o700);
-    }
-  } catch (error) {
-    throw new StartError(`DATA_DIR ${dataDir} cannot be used: ${sentenceOf(error)}. Set another one.`);
-  }
-}
-
-function takeLock(runDir: string, dataDir: string): Lock {
-  const result = tryLock(join(runDir, "launcher.lock"));
-  if (result.held) return result;
-  throw new StartError(
-    `Another start (process ${result.holder.pid}) uses ${dataDir} already. Stop it first, or set another DATA_DIR and another PORT.`,
-  );
 }
 
 async function choosePort(config: Config): Promise<number> {

@@ -1,33 +1,19 @@
 /**
- * Owns: the embedded PostgreSQL of `npm start` and the tests: its data folder, its process, its socket.
- * Not here: what is in the database (db/), under which user it runs (postgres-user.ts), where the binaries are
- * (postgres-binaries.ts).
+ * Owns: the embedded PostgreSQL of `npm start` and the tests: starting, adopting and stopping it.
+ * Not here: what is in the database (db/), its folders (postgres-cluster.ts), under which user it runs
+ * (postgres-user.ts), where the binaries are (postgres-binaries.ts).
  *
  * The server outlives whoever started it: after a `kill -9` of the launcher the next start adopts it.
  */
-import { createHash } from "node:crypto";
-import {
-  type FileHandle,
-  open,
-  chmod,
-  chown,
-  lstat,
-  mkdir,
-  mkdtemp,
-  readFile,
-  rename,
-  rm,
-  rmdir,
-  stat,
-} from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { type FileHandle, mkdir, open, readFile, rm, rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openClient } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
+import { type Cluster, clusterIn, prepareCluster } from "./postgres-cluster.ts";
 import { isServer } from "./postgres-process.ts";
-import { type ServerUser, chooseUser, runAs } from "./postgres-user.ts";
+import { chooseUser } from "./postgres-user.ts";
 
 export type PostgresOptions = {
   /** Folder for the cluster; the data go to a subfolder named by the major version. */
@@ -46,22 +32,11 @@ export type RunningPostgres = {
   stop(): Promise<void>;
 };
 
-/** Of the binaries; a cluster of another one cannot be opened by them. */
-const MAJOR = "18";
 const DATABASE = "bedrock";
 /** Longest recovery after a crash that is waited for, and longest stop. */
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 10_000;
 const POLL_MS = 15;
-
-type Cluster = {
-  readonly folder: string;
-  readonly sockets: string;
-  readonly log: string;
-  readonly durable: boolean;
-  readonly bin: string;
-  readonly user: ServerUser;
-};
 
 /**
  * Starts the server on a data folder, creating both on the first run, or adopts the one that runs there already.
@@ -72,14 +47,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   const dataDir = resolve(options.dataDir);
   await mkdir(dataDir, { recursive: true });
   const bin = await postgresBinaries();
-  const cluster: Cluster = {
-    folder: join(dataDir, `pg${MAJOR}`),
-    sockets: socketFolder(dataDir),
-    log: join(dataDir, `pg${MAJOR}.log`),
-    durable: options.durable,
-    bin,
-    user: await chooseUser([dataDir, bin]),
-  };
+  const cluster = clusterIn(dataDir, options.durable, bin, await chooseUser([dataDir, bin]));
   await prepareCluster(cluster, progress);
 
   const pid = await serve(cluster, progress);
@@ -97,75 +65,6 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
 
 function urlOf(cluster: Cluster, database: string): string {
   return `postgres://app@localhost/${database}?host=${encodeURIComponent(cluster.sockets)}`;
-}
-
-/** A socket's path may have 107 bytes (103 on macOS), so it is not in the data folder. */
-function socketFolder(dataDir: string): string {
-  const name = `bedrock-${createHash("sha256").update(dataDir).digest("hex").slice(0, 12)}`;
-  const folder = join(tmpdir(), name);
-  return Buffer.byteLength(folder) <= 80 ? folder : join("/tmp", name);
-}
-
-async function prepareCluster(cluster: Cluster, progress: (sentence: string) => void): Promise<void> {
-  const { folder } = cluster;
-  const found = await readFile(join(folder, "PG_VERSION"), "utf8").catch(() => null);
-  if (found === null) {
-    if (await exists(folder)) {
-      throw new Error(
-        `${folder} exists but holds no PostgreSQL cluster. Move it away, or set another DATA_DIR.`,
-      );
-    }
-    progress("Creating the PostgreSQL cluster.");
-    await createCluster(cluster);
-  } else if (found.trim() !== MAJOR) {
-    throw new Error(
-      `${folder} belongs to PostgreSQL ${found.trim()}, this is ${MAJOR}. Set another DATA_DIR, or dump it with ` +
-        `PostgreSQL ${found.trim()} and load it into a server that DATABASE_URL names.`,
-    );
-  } else {
-    await cluster.user.own(folder);
-  }
-  await prepareSocketFolder(cluster);
-}
-
-async function createCluster(cluster: Cluster): Promise<void> {
-  // Renamed when complete: an initdb that was killed leaves nothing that looks like a cluster.
-  const draft = await mkdtemp(`${cluster.folder}.new-`);
-  try {
-    await cluster.user.own(draft);
-    const { code, output } = await runAs(cluster.user, join(cluster.bin, "initdb"), [
-      ...["-D", draft, "-U", "app", "-A", "trust", "-E", "UTF8"],
-      ...["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
-      ...(cluster.durable ? [] : ["--no-sync"]),
-    ]);
-    if (code !== 0) throw new Error(`PostgreSQL's initdb failed:\n${output}`);
-    await rename(draft, cluster.folder);
-  } catch (error) {
-    await rm(draft, { recursive: true, force: true });
-    // Somebody else was faster.
-    if (!(await exists(join(cluster.folder, "PG_VERSION")))) throw error;
-  }
-}
-
-async function prepareSocketFolder({ sockets, user }: Cluster): Promise<void> {
-  await mkdir(sockets, { mode: 0o700 }).catch((error: unknown) => {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-  });
-  // Others may write to the folder above: what was put there by them is not trusted.
-  const found = await lstat(sockets);
-  const own = process.getuid?.();
-  if (!found.isDirectory() || (found.uid !== own && found.uid !== user.uid)) {
-    throw new Error(`${sockets} belongs to somebody else. Remove it, or set TMPDIR to a folder of your own.`);
-  }
-  await chmod(sockets, 0o700);
-  if (user.uid !== found.uid) await chown(sockets, user.uid, user.gid);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** The process that the data folder's lock file names; 0 when there is no such file. */
@@ -290,6 +189,8 @@ async function canConnect(cluster: Cluster): Promise<boolean> {
 async function createDatabase(cluster: Cluster): Promise<void> {
   const client = openClient(urlOf(cluster, "postgres"), "bedrock launcher");
   try {
+    // Whoever starts or adopts the server at the same time looks when this one has looked.
+    await client`select pg_advisory_lock(hashtext(${DATABASE}))`;
     const found = await client`select from pg_database where datname = ${DATABASE}`;
     if (found.length === 0) await client`create database ${client(DATABASE)}`;
   } finally {

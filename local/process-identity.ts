@@ -4,7 +4,6 @@
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { basename } from "node:path";
 
 /** A process and when it started, in words that no other process of this machine ever shares. */
 export type ProcessIdentity = { readonly pid: number; readonly startedAt: string };
@@ -18,20 +17,6 @@ export function identify(pid: number): ProcessIdentity | null {
 /** The very process that was identified is still running. */
 export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAt === identity.startedAt;
-}
-
-/** A process of this number runs now, and its program has this name (`postgres`). */
-export function runsProgram(pid: number, program: string): boolean {
-  if (identify(pid) === null) return false;
-  try {
-    const name =
-      process.platform === "linux"
-        ? readFileSync(`/proc/${pid}/comm`, "utf8").trim()
-        : basename(execFileSync("ps", ["-o", "comm=", "-p", String(pid)], { encoding: "utf8" }).trim());
-    return name === program;
-  } catch {
-    return false;
-  }
 }
 
 /** Reads back what was written as JSON; null for anything else. */

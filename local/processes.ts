@@ -7,10 +7,8 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ManagedProcess, type ProcessSpec } from "./managed-process.ts";
-import { isRunning as isStillRunning, parseIdentity, type ProcessIdentity } from "./process-identity.ts";
+import { isRunning, parseIdentity, type ProcessIdentity } from "./process-identity.ts";
 import { StartError } from "./start-error.ts";
-
-export { runsProgram as isRunning } from "./process-identity.ts";
 
 export type Supervisor = {
   /**
@@ -82,7 +80,7 @@ export async function stopLeftovers(
       group.map(async (name) => {
         const file = identityFile(runDir, name);
         const identity = readIdentity(file);
-        if (identity !== null && isStillRunning(identity)) {
+        if (identity !== null && isRunning(identity)) {
           say(`An earlier start left its ${name} process (${identity.pid}) behind; it is stopped`);
           await end(name, identity, grace);
         }
@@ -99,14 +97,14 @@ async function end(name: string, identity: ProcessIdentity, grace: number): Prom
   ] as const) {
     signalGroup(name, identity, signal);
     const deadline = performance.now() + within;
-    while (isStillRunning(identity) && performance.now() < deadline) await pause(20);
-    if (!isStillRunning(identity)) return;
+    while (isRunning(identity) && performance.now() < deadline) await pause(20);
+    if (!isRunning(identity)) return;
   }
   throw new StartError(`The ${name} process ${identity.pid} of an earlier start cannot be ended.`);
 }
 
 function signalGroup(name: string, identity: ProcessIdentity, signal: NodeJS.Signals): void {
-  if (!isStillRunning(identity)) return;
+  if (!isRunning(identity)) return;
   try {
     process.kill(-identity.pid, signal);
   } catch (error) {

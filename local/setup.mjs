@@ -10,7 +10,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-const ROOT = process.env.BEDROCK_SETUP_ROOT || join(dirname(fileURLToPath(import.meta.url)), "..");
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 /** Holds the hash of the lock that the packages were installed from. */
 const STAMP = join(ROOT, "node_modules", ".bedrock-setup");
 
@@ -56,21 +56,23 @@ function matches(lock) {
   try {
     const noted = join(ROOT, "node_modules", ".package-lock.json");
     const installed = JSON.parse(readFileSync(noted, "utf8")).packages;
-    return Object.entries(lock.packages).every(
-      ([path, { version, integrity, optional }]) =>
-        path === "" ||
-        (installed[path]?.version === version && installed[path].integrity === integrity) ||
-        // Optional packages of other platforms are not installed.
-        (optional === true && installed[path] === undefined && !isForHere(lock.packages[path])),
-    );
+    return Object.entries(lock.packages).every(([path, wanted]) => {
+      if (path === "") return true;
+      const found = installed[path];
+      if (found === undefined) return wanted.optional === true && !isForHere(wanted);
+      return found.version === wanted.version && found.integrity === wanted.integrity;
+    });
   } catch {
     return false;
   }
 }
 
-function isForHere({ os, cpu }) {
+/** An optional package that is made for this very platform. */
+function isForHere({ os, cpu, libc }) {
+  if (!os?.includes(process.platform) || !cpu?.includes(process.arch)) return false;
   return (
-    (os === undefined || os.includes(process.platform)) && (cpu === undefined || cpu.includes(process.arch))
+    libc === undefined ||
+    libc.includes(process.report.getReport().header.glibcVersionRuntime ? "glibc" : "musl")
   );
 }
 

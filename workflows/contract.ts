@@ -67,7 +67,7 @@ export type ConversationStart = {
 };
 
 export type Refusal = {
-  readonly code: RejectionCode | "not_found";
+  readonly code: RejectionCode | "not_found" | "invalid_request";
   readonly message: string;
   readonly state: State | null;
 };
@@ -99,6 +99,7 @@ export const archiveUpdate = defineUpdate<Accepted, [{ archived: boolean }]>("ar
 /** Completes when the work was stopped and the rows, children included, are gone. */
 export const removeUpdate = defineUpdate<null>("remove");
 
+/** Their inputs may be typed by hand: inputs.ts checks them. */
 export const sendMessageSignal = defineSignal<[Partial<SendMessageInput> & { text: string }]>("sendMessage");
 export const withdrawMessageSignal = defineSignal<[{ messageId: string }]>("withdrawMessage");
 export const cancelSignal = defineSignal<[{ clearQueue?: boolean }?]>("cancel");

@@ -151,10 +151,16 @@ class ConversationStream {
   /** Compares with the table, whatever was told: deleted, restored to an earlier moment, or ahead. */
   async #check(): Promise<void> {
     const last = await lastEventOf(this.#deps.db, this.#id);
-    if (last === null) return this.#sendDeleted();
+    if (last === null) {
+      this.#sendDeleted();
+      return;
+    }
     if (last >= this.#cursor) return this.#replay();
     const snapshot = await this.#snapshot();
-    if (snapshot === null) return this.#sendDeleted();
+    if (snapshot === null) {
+      this.#sendDeleted();
+      return;
+    }
     this.outbox.send({ name: "resync", data: {} });
     this.#sendSnapshot(snapshot);
     this.#sendSynced();
@@ -164,7 +170,8 @@ class ConversationStream {
   async #persist(read: () => Promise<void>): Promise<void> {
     while (this.outbox.isOpen) {
       try {
-        return await read();
+        await read();
+        return;
       } catch (error) {
         if (!isUnavailable(error)) throw error;
         await Promise.race([

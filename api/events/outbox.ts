@@ -90,7 +90,10 @@ export class Outbox {
     if (this.#chunks.length === 0 && this.#open)
       await new Promise<void>((resolve) => (this.#wanted = resolve));
     const chunk = this.#chunks.shift();
-    if (chunk === undefined) return controller.close();
+    if (chunk === undefined) {
+      controller.close();
+      return;
+    }
     this.#bytes -= chunk.byteLength;
     this.#taken = true;
     controller.enqueue(chunk);

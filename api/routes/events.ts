@@ -62,11 +62,15 @@ export function eventRoutes(deps: Deps) {
     router.openAPIRegistry.register(`Event.${name}`, schema.openapi(`Event.${name}`));
   }
 
+  const open = new Set<Outbox>();
+  deps.closing.addEventListener("abort", () => {
+    for (const outbox of open) outbox.end();
+  });
+
   const respond = (outbox: Outbox): Response => {
-    const end = () => outbox.end();
-    if (deps.closing.aborted) end();
-    deps.closing.addEventListener("abort", end, { once: true });
-    void outbox.closed.then(() => deps.closing.removeEventListener("abort", end));
+    if (deps.closing.aborted) outbox.end();
+    else open.add(outbox);
+    void outbox.closed.then(() => open.delete(outbox));
     deps.metrics.countStream(outbox.closed);
     return new Response(outbox.readable, {
       headers: {

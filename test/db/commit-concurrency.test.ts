@@ -10,6 +10,7 @@ import {
   createConversation,
   newId,
   profileOf,
+  ownDatabase,
   testDatabase,
   userMessage,
   warned,
@@ -91,7 +92,7 @@ test("conversations opened at once with one title have slugs of their own", asyn
 });
 
 test("a commit waits for another connection that holds the row, and then follows from what that wrote", async () => {
-  const db = await testDatabase();
+  const db = await ownDatabase();
   const { id, head } = await createConversation(db);
   const [batch] = chain([{ notices: [warned] }], head);
   if (batch === undefined) throw new Error("a chain of one has a head");

@@ -13,6 +13,7 @@ import {
   newId,
   profileOf,
   queued,
+  ownDatabase,
   testDatabase,
   toolMessage,
   userMessage,
@@ -253,7 +254,7 @@ describe("opening", () => {
   });
 
   test("without a message either, a stand-in until the first message with text comes", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const { id, head } = await createConversation(db);
     expect(await getConversation(db, id, windowOf)).toMatchObject({ title: "New conversation" });
     const batches = chain(
@@ -276,7 +277,7 @@ describe("opening", () => {
   });
 
   test("slugs are unique", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const slugs = new Set<string | undefined>();
     for (let n = 0; n < 5; n += 1) {
       const { id } = await createConversation(db, {}, { title: "Same" });

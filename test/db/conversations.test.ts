@@ -21,6 +21,7 @@ import {
   createConversation,
   newId,
   queued,
+  ownDatabase,
   testDatabase,
   userMessage,
   valueWith,
@@ -111,7 +112,7 @@ describe("one conversation", () => {
 
 describe("the list", () => {
   test("is newest first, page by page, each conversation once, whatever is created meanwhile", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const ids: string[] = [];
     // Pairs share a time.
     for (let n = 0; n < 10; n += 1) {
@@ -131,13 +132,13 @@ describe("the list", () => {
   });
 
   test("a last page that is full has no cursor", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     for (let n = 0; n < 2; n += 1) await createConversation(db);
     expect((await listConversations(db, { ...all, limit: 2 }, windowOf)).nextCursor).toBeNull();
   });
 
   test("leaves out sub-agents, and what is archived or not as asked", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const { id: open } = await createConversation(db);
     const { id: archived } = await createConversation(db, { archived: true });
     await createConversation(db, {}, { profile: { parentId: open, userInitiated: false } });
@@ -151,7 +152,7 @@ describe("the list", () => {
   });
 
   test("finds part of a title in any case, and takes no character for a pattern", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     for (const title of ["Fix the Build", "100% done_now\\", "Other"])
       await createConversation(db, {}, { title });
     const titlesOf = async (q: string) =>
@@ -189,7 +190,7 @@ describe("the list", () => {
 
 describe("a new title", () => {
   test("is told, keeps the slug, and is not replaced by the first message", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const { id, head } = await createConversation(db);
     expect(await setTitle(db, id, "Chosen\0")).toBe(true);
     await commit(db, id, chain([{ messages: [userMessage(1, "hello")] }], head));
@@ -222,7 +223,7 @@ test("a step is known of conversations that exist", async () => {
 
 describe("removal", () => {
   test("takes everything with it, sub-agents and theirs too, and only that", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const fields = {
       messages: [userMessage(1, "x")],
       conversation: valueWith({ queue: [queued("y")] }),
@@ -295,7 +296,7 @@ describe("images", () => {
   });
 
   test("go with the last conversation that refers to them, but for those that were put just now", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     for (const digit of ["a", "b", "c"]) await putImage(db, image(digit), bytes);
     await db.sql`update images set created_at = now() - interval '2 hours' where hash <> ${image("c").hash}`;
     const first = await createConversation(db, {

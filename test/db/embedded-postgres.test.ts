@@ -1,5 +1,6 @@
 /** The embedded server: first start, adoption, crash, stop, and the folders that it must not touch. */
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -89,7 +90,11 @@ test("a lock file that names another program is of a machine that was switched o
   const lockFile = join(dataDir, "pg18", "postmaster.pid");
   const lock = await readFile(lockFile, "utf8");
   await first.stop();
-  await writeFile(lockFile, lock.replace(/^\d+/, process.pid.toString()));
+  // Of the server's own user: of another user's processes PostgreSQL knows that they are no servers.
+  const { uid, gid } = await stat(join(dataDir, "pg18"));
+  const other = spawn("sleep", ["60"], { uid, gid, cwd: "/" });
+  onTestFinished(() => void other.kill());
+  await writeFile(lockFile, lock.replace(/^\d+/, String(other.pid)));
   const second = await start(dataDir);
   expect(await query(second.url, "select 1 as one")).toEqual([{ one: 1 }]);
 });

@@ -8,7 +8,7 @@ import { type Database, openDatabase } from "../../db/connect.ts";
 import { stepOf } from "../../db/conversations.ts";
 import { isUnavailable } from "../../db/errors.ts";
 import { commit } from "../../db/commit.ts";
-import { chain, testDatabase } from "./fixtures.ts";
+import { chain, ownDatabase, testDatabase } from "./fixtures.ts";
 
 async function failureOf(work: Promise<unknown>): Promise<unknown> {
   return work.then(
@@ -42,8 +42,8 @@ test("a port that nobody listens on", async () => {
 });
 
 test("a connection that is ended in the middle of a query; the next one is served", async () => {
-  const db = await testDatabase();
-  const started = db.sql`select pg_sleep(60), 'the one to end'`.execute();
+  const db = await ownDatabase();
+  const failure = failureOf(db.sql`select pg_sleep(60), 'the one to end'`);
   await expect
     .poll(async () => {
       const ended = await db.sql`
@@ -52,12 +52,12 @@ test("a connection that is ended in the middle of a query; the next one is serve
       return ended.length;
     })
     .toBe(1);
-  expect(isUnavailable(await failureOf(started))).toBe(true);
+  expect(isUnavailable(await failure)).toBe(true);
   expect(await stepOf(db, "x")).toBeNull();
 });
 
 test("a pool that was closed", async () => {
-  const db = await testDatabase();
+  const db = await ownDatabase();
   await db.close();
   expect(isUnavailable(await failureOf(commit(db, "x", [])))).toBe(true);
 });

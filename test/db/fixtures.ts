@@ -1,6 +1,6 @@
 /** Owns: making conversations, chains of batches and messages for the tests of db/. */
 import { randomUUID } from "node:crypto";
-import { onTestFinished } from "vitest";
+import { afterAll, onTestFinished } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { type Database, openDatabase } from "../../db/connect.ts";
 import type { Batch } from "../../machine/batch.ts";
@@ -11,11 +11,30 @@ import type { ImageBlock, Message, MessageBody } from "../../machine/message.ts"
 import type { Profile } from "../../machine/profile.ts";
 import { freshDatabase } from "../support/database.ts";
 
-export async function testDatabase(): Promise<Database & { url: string }> {
-  const url = await freshDatabase();
-  const db = openDatabase(url, { max: 4, applicationName: "test" });
+type TestDatabase = Database & { readonly url: string };
+
+let shared: Promise<TestDatabase> | undefined;
+
+/** The file's database: its tests keep apart by the ids of their conversations. */
+export function testDatabase(): Promise<TestDatabase> {
+  shared ??= openFresh();
+  return shared;
+}
+
+afterAll(async () => {
+  await (await shared)?.close();
+});
+
+/** A database of the test's own, for what looks at all conversations or at the connections. */
+export async function ownDatabase(): Promise<TestDatabase> {
+  const db = await openFresh();
   onTestFinished(() => db.close());
-  return { ...db, url };
+  return db;
+}
+
+async function openFresh(): Promise<TestDatabase> {
+  const url = await freshDatabase();
+  return { ...openDatabase(url, { max: 4, applicationName: "test" }), url };
 }
 
 export function newId(): string {

@@ -29,7 +29,7 @@ test("any value comes back exactly as it was committed", async () => {
       expect(loaded?.conversation).toEqual(value);
       expect(loaded).toMatchObject({ step: batch.step, batchId: batch.id });
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
 });
 

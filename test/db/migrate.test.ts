@@ -3,7 +3,7 @@ import { expect, inject, test } from "vitest";
 import { openClient } from "../../db/connect.ts";
 import { migrate } from "../../db/migrate.ts";
 import { databaseUrl } from "../support/postgres.ts";
-import { createConversation, testDatabase } from "./fixtures.ts";
+import { createConversation, ownDatabase } from "./fixtures.ts";
 
 test("several processes at once, on an empty database: one migrates, the others wait", async () => {
   const server = openClient(inject("postgresUrl"), "test");
@@ -23,7 +23,7 @@ test("several processes at once, on an empty database: one migrates, the others 
 });
 
 test("again changes nothing", async () => {
-  const db = await testDatabase();
+  const db = await ownDatabase();
   const { id } = await createConversation(db);
   const said: string[] = [];
   await migrate(db.url, (sentence) => said.push(sentence));

@@ -9,7 +9,7 @@ import {
   type Notifications,
   publishLive,
 } from "../../db/notifications.ts";
-import { chain, createConversation, testDatabase, userMessage, warned } from "./fixtures.ts";
+import { chain, createConversation, ownDatabase, userMessage, warned } from "./fixtures.ts";
 
 async function listening(url: string): Promise<Notifications & { commits: CommitNotice[] }> {
   const notifications = listen(url);
@@ -22,7 +22,7 @@ async function listening(url: string): Promise<Notifications & { commits: Commit
 
 describe("commits", () => {
   test("are heard once a call that applied something, with the step and the last event", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const { commits } = await listening(db.url);
     const { id, head } = await createConversation(db);
     const batches = chain([{ messages: [userMessage(1, "x")] }, { notices: [warned] }], head);
@@ -44,7 +44,7 @@ describe("commits", () => {
   });
 
   test("are not heard any more by a callback that was removed", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const notifications = await listening(db.url);
     const heard: CommitNotice[] = [];
     const remove = notifications.onCommit((notice) => heard.push(notice));
@@ -55,7 +55,7 @@ describe("commits", () => {
   });
 
   test("go on after the connection was lost, and the loss is told", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const notifications = await listening(db.url);
     let reconnects = 0;
     notifications.onReconnect(() => (reconnects += 1));
@@ -78,7 +78,7 @@ const LINE: LiveEvent = { name: "tool.output", data: { toolCallId: "t", stream: 
 
 describe("live events", () => {
   test("arrive in order", async () => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const notifications = await listening(db.url);
     const heard: [string, LiveEvent][] = [];
     notifications.onLive((conversationId, event) => heard.push([conversationId, event]));
@@ -101,7 +101,7 @@ describe("live events", () => {
     ["alike", "\n".repeat(20_000)],
     ["of many bytes", "😀".repeat(5_000)],
   ])("with more text than a notification holds arrive whole, in pieces: %s", async (_, text) => {
-    const db = await testDatabase();
+    const db = await ownDatabase();
     const notifications = await listening(db.url);
     const heard: string[] = [];
     notifications.onLive((_id, event) => heard.push(event.data.text));

@@ -151,19 +151,25 @@ describe("a response", () => {
     });
   });
 
-  test("its connection is used again", async () => {
+  test("its connection is used again, although its end comes after the message's", async () => {
     let connections = 0;
+    const ended: Promise<unknown>[] = [];
     const outcomes = await withServer(
-      (response) => response.end(MINIMAL),
-      async (client) => [
-        await askOf(client),
-        await new Promise((resolve) => setImmediate(resolve)),
-        await askOf(client),
-      ],
+      (response) => {
+        ended.push(once(response, "close"));
+        response.write(MINIMAL);
+        setTimeout(() => response.end(), 20);
+      },
+      async (client) => {
+        const first = await askOf(client);
+        await Promise.all(ended);
+        // The client has to read the end, too.
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        return [first, await askOf(client)];
+      },
       () => connections++,
     );
-    expect(outcomes[0]).toMatchObject({ kind: "response" });
-    expect(outcomes[2]).toMatchObject({ kind: "response" });
+    expect(outcomes).toMatchObject([{ kind: "response" }, { kind: "response" }]);
     expect(connections).toBe(1);
   });
 });

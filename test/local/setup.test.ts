@@ -1,6 +1,14 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -25,6 +33,8 @@ function clone(needs = ">=20.19.0"): Clone {
   for (const tool of ["mkdir", "cat"]) symlinkSync(join("/bin", tool), join(bin, tool));
   writeFileSync(join(folder, "package.json"), JSON.stringify({ engines: { node: needs } }));
   lockOf(folder, "1.0.0");
+  mkdirSync(join(folder, "local"));
+  copyFileSync(SETUP, join(folder, "local", "setup.mjs"));
   return {
     folder,
     bin,
@@ -34,7 +44,7 @@ function clone(needs = ">=20.19.0"): Clone {
     },
     setUp: () =>
       new Promise((resolve, reject) => {
-        const child = spawn(process.execPath, [SETUP], { env: { PATH: bin, BEDROCK_SETUP_ROOT: folder } });
+        const child = spawn(process.execPath, [join(folder, "local", "setup.mjs")], { env: { PATH: bin } });
         let output = "";
         for (const stream of [child.stdout, child.stderr]) {
           stream.on("data", (chunk: Buffer) => (output += chunk.toString()));

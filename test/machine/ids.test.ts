@@ -20,7 +20,7 @@ describe("ids", () => {
   test("have one of the four variants, by the seed's last digit", () => {
     const variantOf = (digit: string): string | undefined =>
       idAt({ at: AT, seed: `${SEED.slice(0, -1)}${digit}` }, 0)[19];
-    expect([..."0123456789abcdef"].map(variantOf).join("")).toBe("89ab89ab89ab89ab");
+    expect(Array.from("0123456789abcdef", variantOf).join("")).toBe("89ab89ab89ab89ab");
   });
 
   test("of one stamp are different and ascending; the counter has 12 bits", () => {

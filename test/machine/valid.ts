@@ -94,7 +94,7 @@ const RANK: { readonly [kind in Effect["kind"]]?: number } = {
   persist_message: 1,
   notify_client: 2,
 };
-const rank = (effect: Effect): number => RANK[effect.kind] ?? 3;
+export const rank = (effect: Effect): number => RANK[effect.kind] ?? 3;
 
 /** Effects come in the order persist, store, tell, perform; each change is persisted and told. */
 export function assertEffects(

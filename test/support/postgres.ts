@@ -1,5 +1,6 @@
 /** Owns: the PostgreSQL of a test run, with the migrated template that every test's database is made from. */
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openClient } from "../../db/connect.ts";
@@ -15,7 +16,8 @@ export type TestPostgres = {
 };
 
 export async function startTestPostgres(): Promise<TestPostgres> {
-  const dataDir = await mkdtemp(join(tmpdir(), "bedrock-test-"));
+  await removeAbandoned();
+  const dataDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
   const remove = () => rm(dataDir, { recursive: true, force: true });
   try {
     // A run as root gives the server to another user, who must be able to enter.
@@ -35,6 +37,32 @@ export async function startTestPostgres(): Promise<TestPostgres> {
   } catch (error) {
     await remove();
     throw error;
+  }
+}
+
+const PREFIX = "bedrock-test-run-";
+
+/** A run that was killed leaves its server behind: the next one ends it. */
+async function removeAbandoned(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    if (!name.startsWith(PREFIX)) continue;
+    const run = Number.parseInt(name.slice(PREFIX.length), 10);
+    if (!(run > 0) || isAlive(run)) continue;
+    const dataDir = join(tmpdir(), name);
+    if (existsSync(join(dataDir, "pg18", "postmaster.pid"))) {
+      const left = await startPostgres({ dataDir, durable: false });
+      await left.stop();
+    }
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // Somebody else's.
+    return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 

@@ -12,13 +12,10 @@ import { loadServiceConfig, type ServiceConfig } from "../../config.ts";
 import { openDatabase, type Database } from "../../db/connect.ts";
 import { listen, type Notifications } from "../../db/notifications.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
-import { DefaultLogger, Runtime } from "@temporalio/worker";
+import "./quiet.ts";
 import { startWorker, type RunningWorker } from "../../worker.ts";
 import * as contract from "../../workflows/contract.ts";
 import { freshDatabase } from "./database.ts";
-
-// A worker's comings and goings are not news in a test.
-Runtime.install({ logger: new DefaultLogger("ERROR"), shutdownSignals: [] });
 
 export type System = {
   readonly config: ServiceConfig;

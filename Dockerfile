@@ -1,0 +1,16 @@
+# The API and the worker: the same image, another command (docker-compose.yml).
+FROM node:20-slim
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates git perl ripgrep \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev
+COPY . .
+ENV NODE_ENV=production
+# The folder of the conversations that run on this host.
+RUN mkdir /workspace && chown node:node /workspace
+VOLUME /workspace
+USER node
+EXPOSE 3000
+CMD ["node", "--import", "tsx", "api/main.ts"]

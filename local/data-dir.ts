@@ -1,0 +1,45 @@
+/** Owns: what lies where in DATA_DIR, and that one launcher at a time uses it. */
+import { chmodSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { tryLock, type Lock } from "./lock.ts";
+import { sentenceOf, StartError } from "./start-error.ts";
+
+export type DataFolders = {
+  readonly dataDir: string;
+  readonly runDir: string;
+  readonly logDir: string;
+  readonly temporalDir: string;
+};
+
+/** Where things are under DATA_DIR; Postgres has a folder of its own beside them. */
+export function dataFolders(dataDir: string): DataFolders {
+  return {
+    dataDir,
+    runDir: join(dataDir, "run"),
+    logDir: join(dataDir, "logs"),
+    temporalDir: join(dataDir, "temporal"),
+  };
+}
+
+/** @throws StartError when they cannot be made or written. */
+export function makeFolders({ dataDir, ...own }: DataFolders): void {
+  try {
+    // Others may enter it: as root, Postgres runs under another account.
+    mkdirSync(dataDir, { recursive: true, mode: 0o755 });
+    for (const folder of Object.values(own)) {
+      mkdirSync(folder, { recursive: true });
+      chmodSync(folder, 0o700);
+    }
+  } catch (error) {
+    throw new StartError(`DATA_DIR ${dataDir} cannot be used: ${sentenceOf(error)}. Set another one.`);
+  }
+}
+
+/** @throws StartError when another launcher has the lock. */
+export function takeDataLock({ runDir, dataDir }: DataFolders): Lock {
+  const result = tryLock(join(runDir, "launcher.lock"));
+  if (result.held) return result;
+  throw new StartError(
+    `Another start (process ${result.holder.pid}) uses ${dataDir} already. Stop it first, or set another DATA_DIR and another PORT.`,
+  );
+}

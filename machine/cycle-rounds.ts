@@ -1,0 +1,54 @@
+/**
+ * Owns: a cycle as the model was served: what went in, what came out, which results were fed back (request-cycle
+ * model, section 6.1, InferenceRound).
+ * Not here: which messages make a cycle (cycles.ts).
+ */
+import type { Message, TokenUsage } from "./message.ts";
+
+/** One answer of the model. A request without one (failed, cancelled, under way) stored nothing and is no round. */
+export type Round = {
+  readonly requestId: string;
+  /** What the model had not read before: ids of the cycle's messages for it since the output before this one. */
+  readonly input: readonly string[];
+  /** The id of the agent message. */
+  readonly output: string;
+  /** Ids of the results of the output's calls; the next round reads them, if there is one. */
+  readonly results: readonly string[];
+  readonly usage: TokenUsage;
+  /** Milliseconds. */
+  readonly durationMs: number;
+};
+
+/** The rounds of one cycle, in order. */
+export function roundsOf(messages: readonly Message[]): Round[] {
+  const rounds: Round[] = [];
+  let input: string[] = [];
+  let results: string[] = [];
+  for (const message of messages) {
+    switch (message.type) {
+      case "agent": {
+        const { requestId, durationMs } = message.display;
+        const { id: output, usage } = message;
+        results = [];
+        rounds.push({ requestId, input, output, results, usage, durationMs });
+        input = [];
+        break;
+      }
+      case "tool":
+        input.push(message.id);
+        results.push(message.id);
+        break;
+      case "user":
+      case "system":
+        input.push(message.id);
+        break;
+      // For the person, or about the run: the model does not read them.
+      case "note":
+      case "error":
+      case "continuation":
+      case "run_stop":
+        break;
+    }
+  }
+  return rounds;
+}

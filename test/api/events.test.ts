@@ -1,0 +1,250 @@
+/** Event streams: REQ-BED-011, docs/http.md, "Events". */
+import { expect, test } from "vitest";
+import { openConversationStream } from "../../api/events/conversation-stream.ts";
+import { commit } from "../../db/commit.ts";
+import { deleteConversation, setTitle } from "../../db/conversations.ts";
+import { publishLive } from "../../db/notifications.ts";
+import type { Batch } from "../../machine/batch.ts";
+import type { State } from "../../machine/conversation.ts";
+import { chain, createConversation, type Fields, userMessage, valueWith, warned } from "../db/fixtures.ts";
+import { EventReader } from "./sse.ts";
+import { bodyOf, startApi } from "./support.ts";
+
+const started = await startApi({ heartbeatMs: 300 });
+const { get, db } = started;
+
+const follow = async (id: string, query = "", headers: Record<string, string> = {}): Promise<EventReader> =>
+  new EventReader(await get(`/api/conversations/${id}/events${query}`, { headers }));
+
+/** Commits one more batch. */
+async function add(id: string, head: Batch, fields: Fields): Promise<Batch> {
+  const [next] = chain([fields], head);
+  if (next === undefined) throw new Error("a chain of one has a head");
+  await commit(db, id, [next]);
+  return next;
+}
+
+/** What a state's change commits. */
+const into = (state: State): Fields => ({
+  conversation: valueWith({ state }),
+  notices: [{ name: "state.changed", data: { state, cycleId: "m1" } }],
+});
+
+const warnings = (count: number): Fields => ({ notices: Array.from({ length: count }, () => warned) });
+
+test("without a cursor: snapshot, synced, then what happens, under its numbers", async () => {
+  const { id, head } = await createConversation(db, {
+    messages: [userMessage(1, "hello", "m1")],
+    notices: [warned],
+  });
+  const events = await follow(id);
+  const snapshot = await events.until("snapshot");
+  expect(snapshot.id).toBeNull();
+  expect(snapshot.data).toEqual({
+    conversation: await bodyOf(await get(`/api/conversations/${id}`)),
+    messages: (await bodyOf(await get(`/api/conversations/${id}/messages`)))["messages"],
+    lastEvent: 2,
+  });
+  expect(await events.next()).toEqual({ name: "synced", id: null, data: { lastEvent: 2 } });
+  const next = await add(id, head, { messages: [userMessage(2, "and now", "m2")] });
+  expect(await events.next()).toMatchObject({
+    name: "message.added",
+    id: 3,
+    data: { id: "m2", sequence: 2 },
+  });
+  await add(id, next, into({ kind: "idle" }));
+  expect(await events.next()).toEqual({
+    name: "state.changed",
+    id: 4,
+    data: { state: { kind: "idle" }, cycleId: "m1" },
+  });
+  await setTitle(db, id, "Renamed");
+  expect(await events.next()).toMatchObject({
+    name: "conversation.changed",
+    id: 5,
+    data: { title: "Renamed", archived: false },
+  });
+  await events.cancel();
+});
+
+test("a snapshot has the last 100 messages", async () => {
+  const messages = Array.from({ length: 130 }, (_, index) => userMessage(index + 1, `${index + 1}`));
+  const { id } = await createConversation(db, { messages });
+  const events = await follow(id);
+  const { data } = await events.until("snapshot");
+  const shown = data["messages"] as { sequence: number }[];
+  expect([shown.length, shown[0]?.sequence, shown.at(-1)?.sequence]).toEqual([100, 31, 130]);
+  await events.cancel();
+});
+
+test.each([
+  ["header", "", { "last-event-id": "3" }],
+  ["query", "?after=3", {}],
+  ["header before query", "?after=1", { "last-event-id": "3" }],
+])("with a cursor in the %s: what was missed, synced, then live", async (_, query, headers) => {
+  const { id, head } = await createConversation(db, warnings(130));
+  const events = await follow(id, query, headers);
+  await events.until("synced");
+  expect(events.received.slice(0, -1).map((event) => event.id)).toEqual(
+    Array.from({ length: 127 }, (_, index) => index + 4),
+  );
+  expect(events.received.at(-1)?.data).toEqual({ lastEvent: 130 });
+  await add(id, head, warnings(1));
+  expect((await events.next())?.id).toBe(131);
+  await events.cancel();
+});
+
+test("a cursor at the end replays nothing; at 0, everything", async () => {
+  const { id } = await createConversation(db, warnings(2));
+  const atEnd = await follow(id, "?after=2");
+  expect(await atEnd.next()).toMatchObject({ name: "synced", data: { lastEvent: 2 } });
+  await atEnd.cancel();
+  const atStart = await follow(id, "?after=0");
+  expect(await atStart.namesUntil("synced")).toEqual(["context.warned", "context.warned", "synced"]);
+  await atStart.cancel();
+});
+
+test.each(["3", "99999999999999999999", "-1", "1.5", "abc", "0x1"])(
+  "cursor %s is unknown: resync",
+  async (cursor) => {
+    const { id } = await createConversation(db, warnings(2));
+    const events = await follow(id, `?after=${cursor}`);
+    expect(await events.namesUntil("synced")).toEqual(["resync", "snapshot", "synced"]);
+    await events.cancel();
+  },
+);
+
+test("removal is told, to sub-agents' streams too, and ends them", async () => {
+  const { id } = await createConversation(db);
+  const child = await createConversation(db, {}, { profile: { parentId: id, userInitiated: false } });
+  const streams = await Promise.all([follow(id), follow(child.id), follow(id, "?after=0")]);
+  for (const stream of streams) await stream.until("synced");
+  await deleteConversation(db, id);
+  for (const stream of streams) {
+    expect(await stream.next()).toEqual({ name: "conversation.deleted", id: null, data: {} });
+    expect(await stream.next()).toBeNull();
+  }
+});
+
+const requesting: State = { kind: "llm_requesting", attempt: 1, requestId: "r1", retry: null };
+
+test("live text has no id and comes between the events that it belongs between", async () => {
+  const { id, head } = await createConversation(db);
+  const events = await follow(id);
+  await events.until("synced");
+  let last = await add(id, head, into(requesting));
+  const delta = (requestId: string, text: string) => ({ requestId, index: 0, text });
+  await publishLive(db, id, { name: "thinking.delta", data: delta("r1", "hm") });
+  await publishLive(db, id, { name: "text.delta", data: delta("r1", "a\nb") });
+  await publishLive(db, id, { name: "text.delta", data: delta("another", "of an earlier request") });
+  const current = { id: "t1", name: "bash", input: {} };
+  const round = { remaining: [], completed: [] };
+  const running = { kind: "tool_executing" as const, operationId: "o1", current, startedAt: "", ...round };
+  last = await add(id, last, into(running));
+  await publishLive(db, id, { name: "text.delta", data: delta("r1", "too late") });
+  const output = { toolCallId: "t1", stream: "stdout" as const, text: "out" };
+  await publishLive(db, id, { name: "tool.output", data: output });
+  await add(id, last, into({ kind: "idle" }));
+  await publishLive(db, id, { name: "tool.output", data: { ...output, text: "too late" } });
+  await setTitle(db, id, "the end");
+  await events.until("conversation.changed");
+  const seen = events.received
+    .filter((event) => event.name !== null)
+    .map(({ name, id, data }) => [name, id, data["text"]]);
+  expect(seen.slice(2)).toEqual([
+    ["state.changed", 1, undefined],
+    ["thinking.delta", null, "hm"],
+    ["text.delta", null, "a\nb"],
+    ["state.changed", 2, undefined],
+    ["tool.output", null, "out"],
+    ["state.changed", 3, undefined],
+    ["conversation.changed", 4, undefined],
+  ]);
+  await events.cancel();
+});
+
+test("a client that comes in the middle of an answer gets its further text, with and without a cursor", async () => {
+  const { id, head } = await createConversation(db);
+  await add(id, head, into(requesting));
+  const streams = [await follow(id), await follow(id, "?after=1"), await follow(id, "?after=0")];
+  for (const stream of streams) await stream.until("synced");
+  await publishLive(db, id, { name: "text.delta", data: { requestId: "r1", index: 0, text: "more" } });
+  for (const stream of streams) {
+    expect((await stream.until("text.delta")).data["text"]).toBe("more");
+    await stream.cancel();
+  }
+});
+
+test("an idle stream says something from time to time", async () => {
+  const { id } = await createConversation(db);
+  const events = await follow(id);
+  expect((await events.until((event) => event.name === null)).id).toBeNull();
+  await events.cancel();
+});
+
+test("a client that takes nothing is cut off; another on the same conversation notices nothing", async () => {
+  const { id, head } = await createConversation(db);
+  await add(id, head, into(requesting));
+  const deps = { ...started, report: () => undefined, heartbeatMs: 60_000 };
+  const slow = await openConversationStream(deps, id, null);
+  const reader = slow.readable.getReader();
+  // Takes the snapshot and `synced`, and then nothing.
+  await reader.read();
+  await reader.read();
+  const events = await follow(id);
+  await events.until("synced");
+  const text = "x".repeat(64 * 1024);
+  let received = 0;
+  for (let sent = 0; sent < 40; sent++) {
+    await publishLive(db, id, { name: "text.delta", data: { requestId: "r1", index: 0, text } });
+    while (received < (sent + 1) * text.length) {
+      received += String((await events.until("text.delta")).data["text"]).length;
+    }
+  }
+  await slow.closed;
+  expect(slow.waiting).toBe(0);
+  expect(received).toBe(40 * text.length);
+  await events.cancel();
+});
+
+test("a client that does not even take a snapshot is cut off after two heartbeats", async () => {
+  const { id } = await createConversation(db);
+  const deps = { ...started, report: () => undefined, heartbeatMs: 20 };
+  const slow = await openConversationStream(deps, id, null);
+  await slow.closed;
+  expect(slow.waiting).toBe(0);
+});
+
+test("the list: new, renamed, archived, at work and removed conversations, sub-agents left out", async () => {
+  const list = new EventReader(await get("/api/events"));
+  expect(await list.next()).toMatchObject({ name: "synced", id: null });
+  const { id, head } = await createConversation(db, {}, { title: "Listed" });
+  const ofThis = (name: string) => list.until((event) => event.name === name && event.data["id"] === id);
+  expect((await ofThis("conversation.changed")).data).toMatchObject({ id, title: "Listed", archived: false });
+  expect((await ofThis("state.changed")).data).toMatchObject({ id, state: { kind: "idle" } });
+  const child = await createConversation(db, {}, { profile: { parentId: id, userInitiated: false } });
+  const next = await add(id, head, into(requesting));
+  expect((await ofThis("state.changed")).data).toMatchObject({ state: { kind: "llm_requesting" } });
+  await setTitle(db, id, "Renamed");
+  expect((await ofThis("conversation.changed")).data).toMatchObject({ title: "Renamed" });
+  await add(id, next, { archived: true });
+  expect((await ofThis("conversation.changed")).data).toMatchObject({ archived: true });
+  await deleteConversation(db, id);
+  expect((await ofThis("conversation.deleted")).data).toEqual({ id });
+  expect(list.received.some((event) => event.data["id"] === child.id)).toBe(false);
+  expect(list.received.every((event) => event.id === null)).toBe(true);
+  await list.cancel();
+});
+
+test("streams end when the process does", async () => {
+  const own = await startApi();
+  const { id } = await createConversation(own.db);
+  const one = new EventReader(await own.get(`/api/conversations/${id}/events`));
+  const all = new EventReader(await own.get("/api/events"));
+  await Promise.all([one.until("synced"), all.until("synced")]);
+  own.stop();
+  expect([await one.next(), await all.next()]).toEqual([null, null]);
+  const late = new EventReader(await own.get("/api/events"));
+  await late.until("synced");
+  expect(await late.next()).toBeNull();
+});

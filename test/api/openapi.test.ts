@@ -1,0 +1,163 @@
+/** /openapi.json describes what is answered: docs/http.md by routes, answers by their schemas. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { conversation as conversationSchema } from "../../api/schemas/conversation.ts";
+import { eventData, type EventName } from "../../api/schemas/event.ts";
+import { storedMessage } from "../../api/schemas/message.ts";
+import { commit } from "../../db/commit.ts";
+import { readEvents } from "../../db/events.ts";
+import { readMessages } from "../../db/messages.ts";
+import type { Notice } from "../../machine/effect.ts";
+import type { MessageBody } from "../../machine/message.ts";
+import { conversation as conversationValue } from "../db/arbitraries.ts";
+import { chain, createConversation, message, profileOf } from "../db/fixtures.ts";
+import { startApi } from "./support.ts";
+
+const { get, db } = await startApi();
+
+type Schema = { readonly [key: string]: unknown };
+type Operation = {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: string[];
+  readonly responses: {
+    readonly [status: string]: { readonly content?: { readonly [type: string]: Schema } };
+  };
+};
+type Document = {
+  readonly openapi: string;
+  readonly paths: { readonly [path: string]: { readonly [method: string]: Operation } };
+  readonly components: { readonly schemas: { readonly [name: string]: Schema } };
+};
+
+const document = (await (await get("/openapi.json")).json()) as Document;
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({
+    route: `${method.toUpperCase()} ${path}`,
+    operation,
+  })),
+);
+
+test("has every route of the contract", () => {
+  expect(document.openapi).toBe("3.1.0");
+  expect(operations.map(({ route }) => route).sort()).toEqual(
+    [
+      "POST /api/conversations",
+      "GET /api/conversations",
+      "GET /api/conversations/{id}",
+      "PATCH /api/conversations/{id}",
+      "DELETE /api/conversations/{id}",
+      "GET /api/conversations/{id}/messages",
+      "POST /api/conversations/{id}/messages",
+      "DELETE /api/conversations/{id}/queue/{messageId}",
+      "POST /api/conversations/{id}/cancel",
+      "POST /api/conversations/{id}/approval",
+      "POST /api/conversations/{id}/mode",
+      "POST /api/conversations/{id}/continuation",
+      "GET /api/conversations/{id}/children",
+      "GET /api/conversations/{id}/images/{hash}",
+      "GET /api/conversations/{id}/events",
+      "GET /api/events",
+      "GET /api/models",
+      "GET /api/directories",
+      "GET /healthz",
+      "GET /readyz",
+      "GET /metrics",
+    ].sort(),
+  );
+});
+
+test("every operation is named, explained, and describes its problems as such", () => {
+  expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
+  for (const { route, operation } of operations) {
+    expect(operation.summary.length, route).toBeGreaterThan(3);
+    expect(operation.description.length, route).toBeGreaterThan(3);
+    expect(operation.tags, route).toHaveLength(1);
+    for (const [status, { content }] of Object.entries(operation.responses)) {
+      if (Number(status) >= 400)
+        expect(Object.keys(content ?? {}), route).toEqual(["application/problem+json"]);
+    }
+  }
+});
+
+test("every reference leads somewhere", () => {
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)];
+  expect(references.length).toBeGreaterThan(10);
+  for (const [, name = ""] of references) expect(document.components.schemas).toHaveProperty([name]);
+});
+
+test("every event of the contract is described under its name", () => {
+  for (const name of Object.keys(eventData)) {
+    expect(document.components.schemas).toHaveProperty([`Event.${name}`]);
+  }
+});
+
+test("any conversation is answered as it is described: no field is missing there, none is wrong", async () => {
+  await fc.assert(
+    fc.asyncProperty(conversationValue, async (value) => {
+      const { id } = await createConversation(db, { conversation: value });
+      const shown: unknown = await (await get(`/api/conversations/${id}`)).json();
+      // A schema strips what it does not know.
+      expect(conversationSchema.parse(shown)).toEqual(shown);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+const tokens = { inputTokens: 1, outputTokens: 2, cacheReadTokens: 3, cacheCreationTokens: 4 };
+const text = [{ type: "text", text: "x" }] as const;
+const bodies: MessageBody[] = [
+  { type: "user", actor: "human", content: text, display: { kind: "steer" } },
+  {
+    type: "agent",
+    actor: "llm_agent",
+    content: [
+      { type: "thinking", thinking: "…", signature: "s" },
+      { type: "tool_use", id: "t", name: "bash", input: { a: [1, null] } },
+    ],
+    usage: tokens,
+    display: { requestId: "r", stopReason: "tool_use", durationMs: 3 },
+  },
+  {
+    type: "tool",
+    actor: "system",
+    content: [{ toolCallId: "t", name: "bash", status: "failed", output: text, durationMs: 1 }],
+  },
+  { type: "system", actor: "system", content: text },
+  { type: "note", actor: "system", content: text },
+  { type: "error", actor: "system", content: [{ errorKind: "network", message: "gone" }] },
+  { type: "continuation", actor: "llm_agent", content: [{ summary: "so far" }] },
+  { type: "run_stop", actor: "system", content: [{ reason: "completed" }] },
+];
+const notices: Notice[] = [
+  { name: "state.changed", data: { state: { kind: "idle" }, cycleId: "m1" } },
+  { name: "mode.changed", data: { mode: "restricted", by: "user" } },
+  { name: "queue.changed", data: { queue: [] } },
+  {
+    name: "usage.changed",
+    data: { usage: { ...tokens, contextUsed: 9, contextWindow: 100, contextRatio: 0.09, warning: false } },
+  },
+  { name: "context.warned", data: { contextRatio: 0.8 } },
+  { name: "context.exhausted", data: { summary: "s" } },
+  {
+    name: "llm.retry_scheduled",
+    data: { attempt: 2, delayMs: 10, at: "2026-01-01T00:00:00.000Z", errorKind: "overloaded", message: "m" },
+  },
+  { name: "subagent.spawned", data: { id: "c", task: "t" } },
+  { name: "subagent.finished", data: { id: "c", outcome: { success: true, result: "r" } } },
+];
+
+test("every message and every durable event is as it is described", async () => {
+  const { id, head } = await createConversation(db, {}, { profile: profileOf("described") });
+  const messages = bodies.map((body, index) => message(index + 1, body));
+  await commit(db, id, chain([{ messages, notices, archived: true }], head));
+  for (const stored of await readMessages(db, id, { limit: 100 })) {
+    expect(storedMessage.parse(stored)).toEqual(stored);
+  }
+  const events = await readEvents(db, id, 0, 100);
+  expect(new Set(events.map((event) => event.name))).toEqual(
+    new Set(["message.added", "conversation.changed", ...notices.map((notice) => notice.name)]),
+  );
+  for (const { name, data } of events) expect(eventData[name satisfies EventName].parse(data)).toEqual(data);
+});

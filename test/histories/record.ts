@@ -1,0 +1,120 @@
+/** Records the histories that test/workflows/replay.test.ts replays, one scenario a file. */
+import { randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
+import { test } from "vitest";
+import { hold } from "../../local/scripted/cues.ts";
+import { answer, fail, say, toolCall } from "../../local/scripted/script.ts";
+import { triggerContinuationUpdate, withdrawMessageUpdate } from "../../workflows/contract.ts";
+import { TestConversation } from "../support/conversation.ts";
+import { startSystem } from "../support/system.ts";
+
+const system = await startSystem();
+const script = (...answers: Parameters<typeof system.model.script>[1][]) =>
+  system.model.script(randomUUID(), answers.flat() as never);
+
+async function save(name: string, conversation: TestConversation, runId?: string): Promise<void> {
+  const handle = system.temporal.workflow.getHandle(conversation.id, runId);
+  const json = historyToJSON(await handle.fetchHistory());
+  await writeFile(join(import.meta.dirname, `${name}.json`), `${json}\n`);
+}
+
+test("tools", async () => {
+  const conversation = await TestConversation.open(system);
+  const tag = script([
+    say("Looking. ", toolCall("ls", {}), toolCall("bash", { command: "exit 1" }), toolCall("unknown", {})),
+    say("Done."),
+  ]);
+  await conversation.send(`go ${tag}`);
+  await conversation.untilState("idle");
+  await save("tools", conversation);
+});
+
+test("retries", async () => {
+  const conversation = await TestConversation.open(system);
+  const tag = script([fail("overloaded_error"), fail("authentication_error"), say("Better.")]);
+  await conversation.send(`go ${tag}`);
+  await conversation.untilState("error");
+  await conversation.send("again");
+  await conversation.untilState("idle");
+  await save("retries", conversation);
+});
+
+test("cancels", async () => {
+  const conversation = await TestConversation.open(system);
+  const held = hold();
+  const tag = script([say("… ", held), say(toolCall("bash", { command: "sleep 60" }), toolCall("ls", {})), say("Done.")]);
+  await conversation.send(`go ${tag}`);
+  await held.reached;
+  await conversation.cancel();
+  await conversation.untilState("idle");
+  await conversation.send("again");
+  await conversation.untilState("tool_executing");
+  await conversation.cancel();
+  await conversation.untilState("idle");
+  await save("cancels", conversation);
+});
+
+test("steer and follow-up", async () => {
+  const conversation = await TestConversation.open(system);
+  const held = hold();
+  const tag = script([say("… ", held, toolCall("ls", {})), say("Steered."), say("Followed up.")]);
+  await conversation.send(`go ${tag}`);
+  await held.reached;
+  await conversation.send("steer", { delivery: "steer" });
+  await conversation.send("later", { delivery: "followUp" });
+  await conversation.send("never", { id: "never", delivery: "followUp" });
+  await conversation.handle.executeUpdate(withdrawMessageUpdate, { args: [{ messageId: "never" }] });
+  held.release();
+  await conversation.until(({ conversation: { state, run, sequence } }) => state.kind === "idle" && run === null && sequence > 6);
+  await save("steer-and-follow-up", conversation);
+});
+
+test("continuation", async () => {
+  const conversation = await TestConversation.open(system);
+  const tag = script([
+    answer([toolCall("ls", {})], { usage: { input_tokens: 950_000 } }),
+    say("A summary."),
+  ]);
+  await conversation.send(`go ${tag}`);
+  await conversation.untilState("context_exhausted");
+  await save("continuation", conversation);
+  const manual = await TestConversation.open(system);
+  await manual.send(`go ${script([say("Hello."), say("A summary.")])}`);
+  await manual.untilState("idle");
+  await manual.handle.executeUpdate(triggerContinuationUpdate);
+  await manual.untilState("context_exhausted");
+  await save("manual-continuation", manual);
+});
+
+test("reset", async () => {
+  const conversation = await TestConversation.open(system);
+  const held = hold();
+  const tag = script([say("… ", held), say("Second.")]);
+  await conversation.send(`go ${tag}`);
+  await held.reached;
+  const { events } = await conversation.handle.fetchHistory();
+  const completed = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes != null);
+  await system.temporal.connection.workflowService.resetWorkflowExecution({
+    namespace: system.config.temporalNamespace,
+    workflowExecution: { workflowId: conversation.id },
+    reason: "recorded",
+    requestId: randomUUID(),
+    workflowTaskFinishEventId: completed[1]?.eventId ?? null,
+  });
+  await conversation.untilState("idle");
+  await conversation.send("again");
+  await conversation.untilState("idle");
+  await save("reset", conversation);
+});
+
+test("continue as new", async () => {
+  const conversation = await TestConversation.open(system);
+  const { runId } = await conversation.handle.describe();
+  const tag = system.model.script(randomUUID(), (_request, n) => (n <= 90 ? say(toolCall("ls", {})) : say("Done.")));
+  await conversation.send(`go ${tag}`);
+  await conversation.untilState("idle");
+  await save("continued-to", conversation);
+  await save("continued-from", conversation, runId);
+});

@@ -1,0 +1,178 @@
+/** The whole of `npm start`, as a person runs it: real Postgres, Temporal, worker, API and scripted model. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { freePort } from "../../local/ports.ts";
+import { identify, isRunning, type ProcessIdentity } from "../../local/process-identity.ts";
+import { eventually, temporaryFolder } from "./support.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const SLOW = 180_000;
+
+type Started = {
+  readonly process: ChildProcess;
+  readonly url: string;
+  readonly output: () => string;
+};
+
+function launch(dataDir: string, port: number, env: NodeJS.ProcessEnv = {}) {
+  const { PATH, HOME, XDG_CACHE_HOME } = process.env;
+  const child = spawn(process.execPath, ["--import", "tsx", "local/main.ts"], {
+    cwd: ROOT,
+    env: { PATH, HOME, XDG_CACHE_HOME, DATA_DIR: dataDir, PORT: String(port), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  }
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  });
+  return { child, output: () => output };
+}
+
+async function start(dataDir: string, port: number, env?: NodeJS.ProcessEnv): Promise<Started> {
+  const { child, output } = launch(dataDir, port, env);
+  const url = await eventually(
+    "ready",
+    () => {
+      if (child.exitCode !== null) throw new Error(output());
+      return /^ready (http:\S+)$/m.exec(output())?.[1] ?? null;
+    },
+    SLOW,
+  );
+  return { process: child, url, output };
+}
+
+/** The output of a start that gives up. */
+async function refused(dataDir: string, port: number, env?: NodeJS.ProcessEnv): Promise<string> {
+  const { child, output } = launch(dataDir, port, env);
+  const [code] = (await once(child, "close")) as [number];
+  expect(code).toBe(1);
+  expect(output()).not.toMatch(/^\s+at /m);
+  return output();
+}
+
+/** What runs for a launcher on this folder, Postgres included. */
+function processesOf(dataDir: string): Record<string, ProcessIdentity> {
+  const found: Record<string, ProcessIdentity> = {};
+  for (const file of readdirSync(join(dataDir, "run"))) {
+    if (!/^(api|worker|temporal|scripted)\.json$/.test(file)) continue;
+    const text = readFileSync(join(dataDir, "run", file), "utf8");
+    found[file.replace(".json", "")] = JSON.parse(text) as ProcessIdentity;
+  }
+  const postmaster = join(dataDir, "pg18", "postmaster.pid");
+  const postgres = existsSync(postmaster)
+    ? identify(Number.parseInt(readFileSync(postmaster, "utf8"), 10))
+    : null;
+  if (postgres !== null) found["postgres"] = postgres;
+  return found;
+}
+
+type State = { readonly state: { readonly kind: string } };
+
+/** A 503 means "not known": the same id is asked again, as the contract says. */
+async function converse(url: string, cwd: string, text: string): Promise<string> {
+  const id = randomUUID();
+  const open = async () => {
+    const response = await fetch(`${url}/api/conversations`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ id, cwd, message: { text, id: "first" } }),
+    });
+    await response.arrayBuffer();
+    return response.status === 503 ? null : response.status;
+  };
+  expect([201, 409]).toContain(await eventually("a conversation", open, SLOW));
+  return id;
+}
+
+async function stateOf(url: string, id: string): Promise<string> {
+  const response = await fetch(`${url}/api/conversations/${id}`);
+  return ((await response.json()) as State).state.kind;
+}
+
+describe("npm start", () => {
+  test(
+    "answers when it says ready, is refused a second time, heals, and leaves nothing running",
+    async () => {
+      const folder = temporaryFolder();
+      const dataDir = join(folder, "data");
+      const port = await freePort();
+      const first = await start(dataDir, port);
+      expect(first.url).toBe(`http://127.0.0.1:${port}`);
+      expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
+      expect(first.output()).toMatch(/No ANTHROPIC_API_KEY: using the built-in scripted model/);
+      expect(first.output()).toMatch(/^Temporal Web UI {2}http:\/\/127\.0\.0\.1:\d+$/m);
+      expect(first.output().match(/^ready /gm)).toHaveLength(1);
+
+      const another = temporaryFolder();
+      expect(await refused(dataDir, await freePort())).toContain("uses " + dataDir);
+      expect(await refused(another, port)).toContain("Set PORT to another port");
+      const unsafe = await refused(another, 0, { HOST: "0.0.0.0" });
+      expect(unsafe).toContain("set API_TOKEN");
+
+      const before = processesOf(dataDir);
+      expect(Object.keys(before).sort()).toEqual(["api", "postgres", "scripted", "temporal", "worker"]);
+      for (const name of ["worker", "postgres"]) process.kill(before[name]?.pid ?? 0, "SIGKILL");
+      await eventually(
+        "a new worker and a new Postgres",
+        () => {
+          const now = processesOf(dataDir);
+          return ["worker", "postgres"].every((name) => now[name] && now[name].pid !== before[name]?.pid);
+        },
+        SLOW,
+      );
+      await eventually("ready again", async () => (await fetch(`${first.url}/readyz`)).status === 200, SLOW);
+      const id = await converse(first.url, folder, "Hello");
+      await eventually("an answer", async () => (await stateOf(first.url, id)) === "idle", SLOW);
+
+      const running = Object.values(processesOf(dataDir));
+      const stopAt = performance.now();
+      first.process.kill("SIGINT");
+      const [code] = (await once(first.process, "exit")) as [number];
+      expect(code).toBe(0);
+      expect(performance.now() - stopAt).toBeLessThan(10_000);
+      expect(running.filter(isRunning)).toEqual([]);
+    },
+    2 * SLOW,
+  );
+
+  test(
+    "comes up clean after kill -9: what was running is interrupted, what was said is there",
+    async () => {
+      const folder = temporaryFolder();
+      const dataDir = join(folder, "data");
+      const port = await freePort();
+      const first = await start(dataDir, port);
+      const id = await converse(first.url, folder, "run: sleep 600");
+      await eventually("the command", async () => (await stateOf(first.url, id)) === "tool_executing", SLOW);
+      const before = processesOf(dataDir);
+      first.process.kill("SIGKILL");
+      await once(first.process, "exit");
+      expect(Object.values(before).every(isRunning)).toBe(true);
+
+      const second = await start(dataDir, port);
+      const { postgres, ...others } = before;
+      expect(Object.values(others).filter(isRunning)).toEqual([]);
+      expect(postgres && isRunning(postgres)).toBe(true);
+      expect(await stateOf(second.url, id)).toBe("idle");
+
+      // The second signal does not wait for anything.
+      const after = Object.values(processesOf(dataDir));
+      second.process.kill("SIGTERM");
+      await eventually("the first signal", () => second.output().includes("Stopping"));
+      second.process.kill("SIGTERM");
+      await once(second.process, "exit");
+      await eventually("the end of all", () => !after.some(isRunning), 2000);
+    },
+    2 * SLOW,
+  );
+});

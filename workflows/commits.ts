@@ -1,0 +1,83 @@
+/**
+ * Owns: getting the ledger's batches into Postgres, and what was accepted from people until it is there. Finds out
+ * that the row has another history, and says so once.
+ */
+import type { CancellationScope } from "@temporalio/workflow";
+import type { CommitInput } from "../activities/contract.ts";
+import type { Committed } from "../machine/batch.ts";
+import { commit } from "./activities.ts";
+import type { Opening, SendMessageInput } from "./contract.ts";
+import type { Ledger } from "./ledger.ts";
+
+export type Past = {
+  readonly conversationId: string;
+  readonly ledger: Ledger;
+  /** Makes the row with the first batch; null when there is one. */
+  readonly opening: Opening | null;
+};
+
+export class Commits {
+  readonly ledger: Ledger;
+  readonly #conversationId: string;
+  readonly #base: CancellationScope;
+  /** Called with the messages that are accepted and not confirmed. */
+  readonly #onFork: (accepted: readonly SendMessageInput[]) => void;
+  #opening: Opening | null;
+  #underWay = 0;
+  #closed = false;
+  /** Messages by the step that took them. */
+  readonly #accepted = new Map<number, SendMessageInput>();
+
+  constructor(past: Past, base: CancellationScope, onFork: (accepted: readonly SendMessageInput[]) => void) {
+    this.ledger = past.ledger;
+    this.#conversationId = past.conversationId;
+    this.#opening = past.opening;
+    this.#base = base;
+    this.#onFork = onFork;
+  }
+
+  /** Everything recorded is confirmed. */
+  get isSettled(): boolean {
+    return this.#underWay === 0 && this.ledger.unconfirmed.length === 0;
+  }
+
+  /** What the next commit has to carry. */
+  pending(): CommitInput {
+    return {
+      conversationId: this.#conversationId,
+      batches: this.ledger.unconfirmed,
+      opening: this.#opening,
+    };
+  }
+
+  /** Resolves when everything recorded so far is in Postgres, however long that takes. */
+  async settle(): Promise<void> {
+    this.#underWay++;
+    try {
+      this.confirm(await this.#base.run(() => commit(this.pending())));
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  /** The last recorded step took this message. */
+  accept(message: SendMessageInput): void {
+    this.#accepted.set(this.ledger.step, message);
+  }
+
+  confirm(answer: Committed): void {
+    if (this.#closed) return;
+    if (this.ledger.confirm(answer) === "fork") {
+      this.close();
+      this.#onFork([...this.#accepted.values()]);
+      return;
+    }
+    if (answer.confirmed > 0) this.#opening = null;
+    for (const step of this.#accepted.keys()) if (step <= answer.confirmed) this.#accepted.delete(step);
+  }
+
+  /** No answer counts any more. */
+  close(): void {
+    this.#closed = true;
+  }
+}

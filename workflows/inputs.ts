@@ -1,0 +1,60 @@
+/**
+ * Owns: what comes in through signals and updates, checked by plain guards: it may be typed by hand at a CLI, and
+ * what throws in a workflow blocks the conversation. Each function gives the input with its defaults, or null.
+ */
+import type { Decision } from "../machine/conversation.ts";
+import type { Delivery, ImageBlock } from "../machine/message.ts";
+import type { SendMessageInput } from "./contract.ts";
+
+/** `messageId` may be left out by a signal. */
+export function readMessage(
+  input: unknown,
+): (Omit<SendMessageInput, "messageId"> & { messageId: string | null }) | null {
+  const { text, messageId = null, images = [], delivery = "direct" } = fields(input);
+  if (typeof text !== "string" || !isImages(images) || !isDelivery(delivery)) return null;
+  if (messageId !== null && !isId(messageId)) return null;
+  return text.trim() === "" && images.length === 0 ? null : { text, messageId, images, delivery };
+}
+
+export function readMessageId(input: unknown): string | null {
+  const { messageId } = fields(input);
+  return isId(messageId) ? messageId : null;
+}
+
+/** No input means the defaults. */
+export function readCancel(input: unknown): { readonly clearQueue: boolean } | null {
+  const { clearQueue = false } = fields(input);
+  return typeof clearQueue === "boolean" ? { clearQueue } : null;
+}
+
+/** Without a call the pending one is meant. */
+export function readDecision(
+  input: unknown,
+): { readonly decision: Decision; readonly toolCallId: string | null } | null {
+  const { decision, toolCallId = null } = fields(input);
+  if (decision !== "approve" && decision !== "deny") return null;
+  return toolCallId === null || typeof toolCallId === "string" ? { decision, toolCallId } : null;
+}
+
+/** Archiving is what the name says; `archived: false` takes it back. */
+export function readArchive(input: unknown): { readonly archived: boolean } | null {
+  const { archived = true } = fields(input);
+  return typeof archived === "boolean" ? { archived } : null;
+}
+
+export function readRestart(input: unknown): { readonly policy: "idle" | "resume" } | null {
+  const { policy } = fields(input);
+  return policy === "idle" || policy === "resume" ? { policy } : null;
+}
+
+const fields = (input: unknown): { readonly [name: string]: unknown } =>
+  typeof input === "object" && input !== null ? { ...input } : {};
+
+const isId = (value: unknown): value is string =>
+  typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value);
+
+const isDelivery = (value: unknown): value is Delivery =>
+  value === "direct" || value === "steer" || value === "followUp";
+
+const isImages = (value: unknown): value is readonly ImageBlock[] =>
+  Array.isArray(value) && value.every((image) => fields(image)["type"] === "image");
