@@ -37,6 +37,7 @@ export function refusalProblem(refusal: Refusal, conversationId: string): Proble
     case "nothing_to_summarise":
     case "queue_full":
     case "not_found":
+    case "invalid_request":
       return new Problem(code, message, state === null ? {} : { state });
   }
 }

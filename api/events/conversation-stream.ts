@@ -116,7 +116,8 @@ class ConversationStream {
     switch (task.kind) {
       case "committed":
         if (task.lastEvent <= this.#cursor) return;
-        await this.#persist(() => this.#replay());
+        // No further: the live text that comes next belongs between this event and those after it.
+        await this.#persist(() => this.#replay(task.lastEvent));
         // Nothing where there should be something: the conversation is gone, or was restored to an earlier state.
         if (task.lastEvent > this.#cursor) await this.#persist(() => this.#check());
         return;
@@ -134,16 +135,17 @@ class ConversationStream {
     }
   }
 
-  /** Sends what is above the cursor, in pages that the client has to take. */
-  async #replay(): Promise<void> {
-    for (;;) {
-      const page = await readEvents(this.#deps.db, this.#id, this.#cursor, PAGE);
+  /** Sends what is above the cursor, in pages that the client has to take. Numbers have no gaps. */
+  async #replay(last = Number.POSITIVE_INFINITY): Promise<void> {
+    while (this.#cursor < last && this.outbox.isOpen) {
+      const limit = Math.min(PAGE, last - this.#cursor);
+      const page = await readEvents(this.#deps.db, this.#id, this.#cursor, limit);
       for (const { name, data, number } of page) {
         this.outbox.send({ name, data, number });
         this.#cursor = number;
         if (name === "state.changed") this.#state = data.state;
       }
-      if (page.length < PAGE || !this.outbox.isOpen) return;
+      if (page.length < PAGE) return;
       await this.outbox.drained();
     }
   }

@@ -26,9 +26,14 @@ export type TestApi = {
   readonly stop: () => void;
   /** What was reported to the log. */
   readonly reports: unknown[];
-  get(path: string, init?: RequestInit): Promise<Response>;
+  readonly get: (path: string, init?: RequestInit) => Promise<Response>;
   /** With a JSON body, if there is one. */
-  send(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+  readonly send: (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ) => Promise<Response>;
 };
 
 type Overrides = Partial<Deps> & { readonly databaseUrl?: string };

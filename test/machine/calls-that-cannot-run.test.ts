@@ -177,6 +177,7 @@ describe("the guards", () => {
     const one = (entry: Json): unknown => checkSpawn({ tasks: [entry] });
     const full = { task: "x", model: "small", timeoutSeconds: 0.5 };
     expect(one({ ...full, more: 1 })).toEqual({ ok: true, value: [full] });
+    expect(one({ task: "x" })).toStrictEqual({ ok: true, value: [{ task: "x" }] });
     const noText = { ok: false, problem: 'each task needs a "task" text.' };
     for (const entry of [null, "x", [], {}, { task: "" }, { task: " " }, { task: 1 }]) {
       expect(one(entry)).toEqual(noText);

@@ -10,6 +10,7 @@ import {
   requestFailed,
   response,
   restarted,
+  retryDue,
   say,
   steer,
   toolDone,
@@ -221,6 +222,7 @@ describe("`cancelling` always leaves", () => {
       expectNothing(cancellingRequest, event);
     }
     expectNothing(cancellingRequest, lost("other"));
+    expectNothing(cancellingRequest, retryDue());
     expectNothing(cancellingRequest, toolDone("", { operationId: "request" }));
     expectNothing(cancellingRequest, childDone("c1"));
     expectNothing(cancellingTool(), toolDone("", { operationId: "other" }));

@@ -74,9 +74,7 @@ function shownOf(block: ProviderBlock, own: readonly Message[]) {
     .flatMap((message) => (message.type === "tool" ? message.content : []))
     .find(({ toolCallId }) => toolCallId === block["id"]);
   const { status, durationMs } = outcome ?? { status: null, durationMs: null };
-  return [
-    { kind, call: { toolCallId: field("id"), name, input: block["input"] as Json, status, durationMs } },
-  ];
+  return [{ kind, call: { toolCallId: field("id"), name, input: block["input"] ?? {}, status, durationMs } }];
 }
 
 function naiveRounds(own: readonly Message[]) {

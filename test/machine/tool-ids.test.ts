@@ -20,7 +20,7 @@ describe("an id that the provider accepts", () => {
     const block = use(id);
     const { content, calls } = receive([block]);
     expect(content[0]).toBe(block);
-    expect(calls).toEqual([call(id)]);
+    expect(calls).toStrictEqual([call(id)]);
   });
 });
 

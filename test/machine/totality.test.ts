@@ -1,8 +1,31 @@
 /** What holds of `transition` for any conversation, context and event whatever, reachable or not. */
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import type { Run } from "../../machine/conversation.ts";
+import type { Outcome } from "../../machine/draft.ts";
+import type { ConversationEvent } from "../../machine/event.ts";
 import { transition } from "../../machine/transition.ts";
 import { anyContext, anyConversation, anyEvent } from "./arbitraries.ts";
+import {
+  approve,
+  cancel,
+  childDone,
+  deny,
+  downgrade,
+  lost,
+  requestFailed,
+  response,
+  restarted,
+  retryDue,
+  say,
+  steer,
+  summaryOf,
+  toolDone,
+  trigger,
+  withdraw,
+} from "./events.ts";
+import { call, conversationIn, EVERY_STATE, RUN, spawnCall, submitCall, upgradeCall } from "./states.ts";
+import { at, ROOT, SUB_AGENT } from "./support.ts";
 import { deepFreeze, rank } from "./valid.ts";
 import { settings } from "./walks.ts";
 
@@ -19,6 +42,60 @@ test("transition never throws on any (state, event) pair: it answers with a new 
     many,
   );
 });
+
+const EVERY_EVENT: readonly ConversationEvent[] = [
+  say(),
+  steer("m2"),
+  withdraw("m2"),
+  cancel({ clearQueue: true }),
+  approve(),
+  deny(null),
+  downgrade,
+  trigger,
+  response(),
+  response([], { stopReason: "max_tokens" }),
+  response([], { stopReason: "pause_turn" }),
+  response([call("t7"), upgradeCall("u7"), spawnCall("s7", "x"), submitCall("t8")]),
+  response([upgradeCall("u7")]),
+  summaryOf("All said."),
+  requestFailed(),
+  requestFailed({ retryable: false }),
+  lost(),
+  lost("summary"),
+  retryDue(),
+  retryDue("summary"),
+  toolDone(),
+  childDone("c1"),
+  { kind: "task_given", messageId: "task", task: "do it" },
+  { kind: "seeded", text: "seed" },
+  { kind: "noted", text: "note" },
+  restarted("idle"),
+  restarted("resume"),
+];
+
+describe.each(EVERY_STATE)("in $kind $stopping", (state) => {
+  test.for(EVERY_EVENT)("$kind is answered, and a run that was lost is not made up", (event) => {
+    for (const run of [RUN, null]) {
+      for (const context of [ROOT, SUB_AGENT]) {
+        const answer = transition(conversationIn(state, { run }), context, at(event));
+        if ("reject" in answer) continue;
+        expect(answer.conversation.run?.cycleId ?? null).toBe(cycleAfter(answer, run));
+      }
+    }
+  });
+});
+
+/** The run after a transition: the new one if its root message was stored, none if it was stopped, else as before. */
+function cycleAfter({ effects }: Outcome, before: Run | null): string | null {
+  let cycle = before?.cycleId ?? null;
+  for (const effect of effects) {
+    if (effect.kind !== "persist_message") continue;
+    const { message } = effect;
+    if (message.type === "run_stop") cycle = null;
+    if (message.type === "user" && message.display.kind !== "steer") cycle = message.id;
+  }
+  return cycle;
+}
 
 test("transition is deterministic: the same arguments give the same answer", () => {
   fc.assert(

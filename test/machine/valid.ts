@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import type { Context } from "../../machine/context.ts";
 import type { Children, Conversation, Round, State, ToolCall } from "../../machine/conversation.ts";
 import type { Effect } from "../../machine/effect.ts";
+import type { Block, Message } from "../../machine/message.ts";
 
 /** Makes a value throw when it is written to. */
 export function deepFreeze<T>(value: T): T {
@@ -89,6 +90,40 @@ function assertUnique(ids: readonly string[]): void {
   assert.equal(new Set(ids).size, ids.length, `an id twice in ${ids.join(", ")}`);
 }
 
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u;
+
+/** A message as it is stored, but for its place among the others. */
+export function assertMessage(message: Message): void {
+  const { type, actor, id } = message;
+  if (type !== "user") assert.match(id, UUID_V7);
+  switch (type) {
+    case "user":
+      assert.ok(actor === "human" || actor === "llm_agent");
+      return assertBlocks(message.content);
+    case "agent":
+      return assert.equal(actor, "llm_agent");
+    case "tool":
+      assert.equal(actor, "system");
+      return assertBlocks(message.content[0].output);
+    case "system":
+    case "note":
+      assert.equal(actor, "system");
+      return assertBlocks(message.content);
+    case "continuation":
+      return assert.ok(actor === "llm_agent" || actor === "system");
+    case "error":
+    case "run_stop":
+      return assert.equal(actor, "system");
+  }
+}
+
+function assertBlocks(blocks: readonly Block[]): void {
+  for (const block of blocks) {
+    if (block.type === "text") assert.equal(typeof block.text, "string");
+    else assert.equal(block.type, "image");
+  }
+}
+
 const RANK: { readonly [kind in Effect["kind"]]?: number } = {
   persist_state: 0,
   persist_message: 1,
@@ -105,6 +140,7 @@ export function assertEffects(
     const next = effects[index + 1];
     if (next !== undefined) assert.ok(rank(effect) <= rank(next), `${effect.kind} before ${next.kind}`);
   }
+  for (const effect of effects) if (effect.kind === "persist_message") assertMessage(effect.message);
   const persisted = effects.filter(({ kind }) => kind === "persist_state").length;
   if (conversation === before) assert.deepEqual(effects, [], "nothing changes, nothing is ordered");
   else assert.equal(persisted, 1, "a change is persisted once");

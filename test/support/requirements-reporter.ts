@@ -15,7 +15,7 @@ export type Row = { readonly requirement: string; readonly state: string; readon
 export function readTable(markdown: string): Row[] {
   return markdown
     .split("\n")
-    .filter((line) => /^\| REQ-/.test(line))
+    .filter((line) => line.startsWith("| REQ-"))
     .map((line) => {
       const [, requirement = "", state = "", tests = ""] = line.split(/(?<!\\)\|/).map((cell) => cell.trim());
       const names = tests.split("<br>").map((name) => name.trim().replaceAll("\\|", "|"));
