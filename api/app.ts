@@ -10,6 +10,7 @@ import { notFound, toProblem, unavailable } from "./problem.ts";
 import { createRouter } from "./router.ts";
 import { controlRoutes } from "./routes/control.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
+import { cycleRoutes } from "./routes/cycles.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { systemRoutes } from "./routes/system.ts";
@@ -35,6 +36,7 @@ export function createApp(deps: Deps) {
     .route("/", conversationRoutes(deps))
     .route("/", messageRoutes(deps))
     .route("/", controlRoutes(deps))
+    .route("/", cycleRoutes(deps))
     .route("/", eventRoutes(deps))
     .route("/", systemRoutes(deps));
   routes.doc31("/openapi.json", {

@@ -37,6 +37,9 @@ export function refusalProblem(refusal: Refusal, conversationId: string): Proble
     case "nothing_to_summarise":
     case "queue_full":
     case "not_found":
+      return new Problem(code, message, state === null ? {} : { state });
+    case "invalid_request":
+      return new Problem(code, message, { errors: [{ path: "", message }] });
     case "invalid_request":
       return new Problem(code, message, state === null ? {} : { state });
   }

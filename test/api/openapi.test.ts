@@ -55,6 +55,7 @@ test("has every route of the contract", () => {
       "POST /api/conversations/{id}/approval",
       "POST /api/conversations/{id}/mode",
       "POST /api/conversations/{id}/continuation",
+      "GET /api/conversations/{id}/cycles",
       "GET /api/conversations/{id}/children",
       "GET /api/conversations/{id}/images/{hash}",
       "GET /api/conversations/{id}/events",

@@ -61,62 +61,70 @@ test("a cancel whose commit overtakes that of the tool: the tool never starts", 
   expect(await conversation.types()).toEqual(["user", "agent", "tool", "run_stop"]);
 });
 
-test("a worker frozen between commit and effect past its heartbeat timeout does not run the tool when it wakes", async () => {
-  const system = await startSystem({ workers: 0 });
-  const frozen = await startWorkerProcess(system);
-  const conversation = await TestConversation.open(system);
-  const tool = countedTool(system);
-  const held = hold();
-  const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
-  await conversation.send(`go ${tag}`);
-  await held.reached;
-  const unblock = await conversation.block();
-  held.release();
-  await conversation.untilBlocked(1);
-  frozen.signal("SIGSTOP");
-  await unblock();
-  await conversation.untilState("tool_executing");
-  // Somebody else goes on: the call's outcome is unknown, and the model is told so.
-  await system.startWorker();
-  await conversation.untilState("idle");
-  frozen.signal("SIGCONT");
-  await proveAwake(system, conversation);
-  expect(tool.runs()).toBe(0);
-  expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
-});
+test(
+  "a worker frozen between commit and effect past its heartbeat timeout does not run the tool when it wakes",
+  { timeout: 90_000 },
+  async () => {
+    const system = await startSystem({ workers: 0 });
+    const frozen = await startWorkerProcess(system);
+    const conversation = await TestConversation.open(system);
+    const tool = countedTool(system);
+    const held = hold();
+    const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
+    await conversation.send(`go ${tag}`);
+    await held.reached;
+    const unblock = await conversation.block();
+    held.release();
+    await conversation.untilBlocked(1);
+    frozen.signal("SIGSTOP");
+    await unblock();
+    await conversation.untilState("tool_executing");
+    // Somebody else goes on: the call's outcome is unknown, and the model is told so.
+    await system.startWorker();
+    await conversation.untilState("idle");
+    frozen.signal("SIGCONT");
+    await proveAwake(system, conversation);
+    expect(tool.runs()).toBe(0);
+    expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
+  },
+);
 
-test("a worker frozen before its commit finds the conversation moved on and performs nothing", async () => {
-  const system = await startSystem({ workers: 0 });
-  const frozen = await startWorkerProcess(system);
-  const conversation = await TestConversation.open(system);
-  const tool = countedTool(system);
-  const held = hold();
-  const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
-  await conversation.send(`go ${tag}`);
-  await held.reached;
-  const unblock = await conversation.block();
-  held.release();
-  const [commitOfTool] = await conversation.untilBlocked(1);
-  frozen.signal("SIGSTOP");
-  await system.db.sql`select pg_terminate_backend(${commitOfTool ?? 0})`;
-  await unblock();
-  await system.startWorker();
-  await conversation.untilState("idle");
-  frozen.signal("SIGCONT");
-  await proveAwake(system, conversation);
-  expect(tool.runs()).toBe(0);
-  expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
-  expect(await conversation.types()).toEqual([
-    "user",
-    "agent",
-    "tool",
-    "agent",
-    "run_stop",
-    "user",
-    "agent",
-    "run_stop",
-  ]);
-});
+test(
+  "a worker frozen before its commit finds the conversation moved on and performs nothing",
+  { timeout: 90_000 },
+  async () => {
+    const system = await startSystem({ workers: 0 });
+    const frozen = await startWorkerProcess(system);
+    const conversation = await TestConversation.open(system);
+    const tool = countedTool(system);
+    const held = hold();
+    const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
+    await conversation.send(`go ${tag}`);
+    await held.reached;
+    const unblock = await conversation.block();
+    held.release();
+    const [commitOfTool] = await conversation.untilBlocked(1);
+    frozen.signal("SIGSTOP");
+    await system.db.sql`select pg_terminate_backend(${commitOfTool ?? 0})`;
+    await unblock();
+    await system.startWorker();
+    await conversation.untilState("idle");
+    frozen.signal("SIGCONT");
+    await proveAwake(system, conversation);
+    expect(tool.runs()).toBe(0);
+    expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
+    expect(await conversation.types()).toEqual([
+      "user",
+      "agent",
+      "tool",
+      "agent",
+      "run_stop",
+      "user",
+      "agent",
+      "run_stop",
+    ]);
+  },
+);
 
 test("a worker killed while its tool runs: the outcome is unknown, and the tool does not run again", async () => {
   const system = await startSystem({ workers: 0 });
