@@ -10,8 +10,8 @@ import type { Message } from "../machine/message.ts";
 const PAGE = 200;
 
 /**
- * The last `limit` cycles that began before a sequence, whole, and what lies between and after them; with the
- * first cycle also what lies before it. Cycles read page by page are those of the whole conversation.
+ * The last `limit` cycles that began before a sequence, whole, and what lies between and after them; when there
+ * are fewer, also what lies before the first. Cycles read page by page are those of the whole conversation.
  *
  * @param before null: the last ones of all.
  */
@@ -21,11 +21,11 @@ export async function readCycles(
   { before, limit }: { readonly before: number | null; readonly limit: number },
 ): Promise<Cycles> {
   const pages: Message[][] = [];
-  let bound = before ?? Number.MAX_SAFE_INTEGER;
+  let bound = before ?? MAX_SEQUENCE;
   let roots = 0;
   let isWhole = false;
   while (roots < limit && !isWhole) {
-    const page = await readMessages(db, id, { before: Math.min(bound, MAX_SEQUENCE), limit: PAGE });
+    const page = await readMessages(db, id, { before: bound, limit: PAGE });
     pages.unshift(page);
     // A root always opens a cycle, wherever the folding begins.
     roots += foldCycles(page).cycles.length;
@@ -34,7 +34,7 @@ export async function readCycles(
   }
   const messages = pages.flat();
   const first = foldCycles(messages).cycles.at(-limit);
-  const from = roots <= limit && isWhole ? 0 : first === undefined ? 0 : messages.indexOf(first.root);
+  const from = roots < limit || first === undefined ? 0 : messages.indexOf(first.root);
   const shown = messages.slice(from);
   return foldCycles([...shown, ...(before === null ? [] : await restOfLast(db, id, shown, before))]);
 }
@@ -51,13 +51,12 @@ async function restOfLast(
 ): Promise<Message[]> {
   const rest: Message[] = [];
   let after = before - 1;
-  let isOpen =
-    foldCycles(shown).cycles.at(-1)?.messages.at(-1) === shown.at(-1) && shown.at(-1)?.type !== "run_stop";
+  let isOpen = endsInCycle(shown);
   while (isOpen) {
     const page = await readMessages(db, id, { after, limit: PAGE });
     for (const message of page) {
-      const isNext = foldCycles([message]).cycles.length > 0;
-      if (isNext || !isOpen) return rest;
+      const isRoot = foldCycles([message]).cycles.length > 0;
+      if (isRoot || !isOpen) return rest;
       rest.push(message);
       isOpen = message.type !== "run_stop";
     }
@@ -65,6 +64,12 @@ async function restOfLast(
     isOpen &&= page.length === PAGE;
   }
   return rest;
+}
+
+function endsInCycle(messages: readonly Message[]): boolean {
+  const last = messages.at(-1);
+  const cycle = foldCycles(messages).cycles.at(-1);
+  return last !== undefined && last.type !== "run_stop" && cycle?.messages.at(-1) === last;
 }
 
 /** The sequence that a client's `before` means: a cycle's id is that of its root; null: neither is known here. */

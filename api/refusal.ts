@@ -40,7 +40,5 @@ export function refusalProblem(refusal: Refusal, conversationId: string): Proble
       return new Problem(code, message, state === null ? {} : { state });
     case "invalid_request":
       return new Problem(code, message, { errors: [{ path: "", message }] });
-    case "invalid_request":
-      return new Problem(code, message, state === null ? {} : { state });
   }
 }

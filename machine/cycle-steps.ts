@@ -78,7 +78,7 @@ function callIn(block: ProviderBlock, outcomes: Outcomes): StepCall {
   return {
     toolCallId,
     name: stringIn(block, "name"),
-    input: block["input"] ?? {},
+    input: block["input"] ?? null,
     status: outcome?.status ?? null,
     durationMs: outcome?.durationMs ?? null,
   };

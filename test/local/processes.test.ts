@@ -179,6 +179,22 @@ test("a process that was given the number of an earlier one is left alone", asyn
   expect(existsSync(file)).toBe(false);
 });
 
+test("one that ended and was not reaped is not running", async () => {
+  // The shell becomes a sleep, which never asks for its child.
+  const parent = spawn("/bin/sh", ["-c", "sleep 0.3 & echo $!; exec sleep 60"], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  onTestFinished(() => void parent.kill("SIGKILL"));
+  const [line] = (await once(parent.stdout, "data")) as [Buffer];
+  const pid = Number(line.toString());
+  const identity = identify(pid);
+  if (identity === null) throw new Error("The child has ended too early.");
+  await eventually("its end", () => !isRunning(identity));
+  // Its number is still taken.
+  expect(process.kill(pid, 0)).toBe(true);
+  expect(identify(pid)).toBeNull();
+});
+
 test.each(["", "{", "[]", '{"pid":-1,"startedAt":"x"}', '{"pid":1,"startedAt":"x"}'])(
   "a broken record is nobody's: %s",
   async (text) => {

@@ -22,16 +22,15 @@ import {
 } from "./cycles-messages.ts";
 import { usage } from "./states.ts";
 
-type Expected = { readonly between?: string[]; readonly cycles: (Head & Views)[] };
+type Expected = { readonly between?: string[]; readonly cycles: readonly ExpectedCycle[] };
+type ExpectedCycle = Head & { readonly steps: Step[]; readonly rounds: Round[] };
 type Head = Pick<Cycle, "id" | "root" | "startedAt" | "stoppedAt" | "reason">;
-type Views = { readonly steps: Step[]; readonly rounds: Round[] };
 
 function expectCycles(messages: readonly Message[], { cycles, between = [] }: Expected): void {
   const folded = foldCycles(messages);
-  const shown = (view: "steps" | "rounds") => folded.cycles.map((cycle) => viewOf(cycle, view));
   expect(folded.between).toEqual(between);
-  expect(shown("steps")).toEqual(cycles.map(({ rounds: _, ...cycle }) => cycle));
-  expect(shown("rounds")).toEqual(cycles.map(({ steps: _, ...cycle }) => cycle));
+  const shown = folded.cycles.map((cycle) => ({ ...viewOf(cycle, "rounds"), ...viewOf(cycle, "steps") }));
+  expect(shown).toEqual(cycles);
 }
 
 /** From the message with this number to that with the other, which stops it. */

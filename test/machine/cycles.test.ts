@@ -4,7 +4,19 @@ import { CycleFold, foldCycles, type RequestCycle, viewOf } from "../../machine/
 import { groupOf, stepsOf } from "../../machine/cycle-steps.ts";
 import { roundsOf } from "../../machine/cycle-rounds.ts";
 import type { Message } from "../../machine/message.ts";
-import { agent, list, note, result, stop, system, text, thinking, use, user } from "./cycles-messages.ts";
+import {
+  agent,
+  type Item,
+  list,
+  note,
+  result,
+  stop,
+  system,
+  text,
+  thinking,
+  use,
+  user,
+} from "./cycles-messages.ts";
 import { followUp, say, steer } from "./events.ts";
 import { History } from "./history.ts";
 import { call } from "./states.ts";
@@ -90,7 +102,7 @@ describe("6.1 InferenceLoop View", () => {
 });
 
 describe("6.2 ResolutionStep View", () => {
-  const kinds = (...messages: Parameters<typeof list>) =>
+  const kinds = (...messages: readonly Item[]) =>
     stepsOf(list(...messages)).map((step) =>
       step.kind === "user"
         ? step.delivery
@@ -145,7 +157,7 @@ describe("6.2 ResolutionStep View", () => {
     ]);
   });
   test("a result is attached to its call", () => {
-    const statuses = (...messages: Parameters<typeof list>) =>
+    const statuses = (...messages: readonly Item[]) =>
       stepsOf(list(...messages)).flatMap((step) =>
         step.kind === "user"
           ? []
@@ -170,7 +182,7 @@ describe("6.2 ResolutionStep View", () => {
         groups: [
           {
             kind: "other",
-            calls: [{ toolCallId: "", name: "", input: {}, status: null, durationMs: null }],
+            calls: [{ toolCallId: "", name: "", input: null, status: null, durationMs: null }],
           },
         ],
       },

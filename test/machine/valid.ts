@@ -94,7 +94,8 @@ const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 
 /** A message as it is stored, but for its place among the others. */
 export function assertMessage(message: Message): void {
-  const { type, actor, id } = message;
+  const { type, id } = message;
+  const actor: string = message.actor;
   if (type !== "user") assert.match(id, UUID_V7);
   switch (type) {
     case "user":
@@ -120,7 +121,7 @@ export function assertMessage(message: Message): void {
 function assertBlocks(blocks: readonly Block[]): void {
   for (const block of blocks) {
     if (block.type === "text") assert.equal(typeof block.text, "string");
-    else assert.equal(block.type, "image");
+    else assert.equal<string>(block.type, "image");
   }
 }
 
