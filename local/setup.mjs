@@ -112,14 +112,16 @@ function explain(output) {
     return "npm is not on PATH. It comes with Node: install Node from https://nodejs.org and start again.";
   }
   if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|network/i.test(output)) {
-    return `The package registry cannot be reached, and the packages are not all in npm's cache. Check the network or npm's proxy settings and start again.\n${tail(output)}`;
+    return `The package registry cannot be reached, and the packages are not all in npm's cache. Check the network or npm's proxy settings and start again.\n${cause(output)}`;
   }
-  return `npm ci failed:\n${tail(output)}`;
+  return `npm ci failed:\n${cause(output)}`;
 }
 
-function tail(output) {
-  const lines = output.split("\n").filter((line) => line.trim() !== "" && !/^\s+at /.test(line));
-  return lines.slice(-10).join("\n");
+/** What npm says of the cause: its first lines, without its own usage text and stacks. */
+function cause(output) {
+  const lines = output.split("\n").filter((line) => !/^npm warn|^\s+at |^(npm error)?\s*$/.test(line));
+  const usage = lines.findIndex((line) => /Clean install a project|Usage:/.test(line));
+  return lines.slice(0, usage < 0 ? 12 : Math.min(usage, 12)).join("\n");
 }
 
 async function ensureTemporal() {
