@@ -17,6 +17,7 @@ import type { Carried, ConversationStart, Opening, SendMessageInput } from "./co
 import { InFlight } from "./in-flight.ts";
 import { Ledger } from "./ledger.ts";
 import { carriesCommit } from "./operations.ts";
+import { ordersOf } from "./orders.ts";
 import { RecentMessages } from "./recent-messages.ts";
 import { cancelSubAgent } from "./sub-agents.ts";
 import { Visibility } from "./visibility.ts";
@@ -257,30 +258,9 @@ export class Runtime {
 
   /** Aborts leave at once, in no particular order with the commit (architecture, rule 7). */
   #carryOut(effects: readonly Effect[]): void {
-    const operations: Operation[] = [];
-    for (const effect of effects) {
-      switch (effect.kind) {
-        case "abort":
-          this.#inFlight.abort(effect.operationId);
-          break;
-        case "cancel_sub_agent":
-          void this.#base.run(() => cancelSubAgent(effect.id));
-          break;
-        case "request_llm":
-        case "request_continuation":
-        case "execute_tool":
-        case "schedule_retry":
-        case "spawn_sub_agent":
-          operations.push(effect);
-          break;
-        case "persist_state":
-        case "persist_message":
-        case "notify_client":
-        // A sub-agent's outcome is the result of its workflow (conversation.ts).
-        case "notify_parent":
-          break;
-      }
-    }
+    const { aborts, subAgentsToCancel, operations } = ordersOf(effects);
+    for (const id of aborts) this.#inFlight.abort(id);
+    for (const id of subAgentsToCancel) void this.#base.run(() => cancelSubAgent(id));
     const carriers = operations.filter(carriesCommit);
     const isLater = carriers.length > 0 && this.#inFlight.isEmpty && this.isLong;
     if (isLater) this.#inFlight.defer(operations);

@@ -80,9 +80,11 @@ export class TestConversation {
   ): Promise<LoadedConversation | T> {
     const { promise, resolve, reject } = deferred<LoadedConversation>();
     const check = (): void => {
-      loadConversation(this.system.db, this.id).then((stored) => {
-        if (stored !== null && predicate(stored)) resolve(stored);
-      }, reject);
+      loadConversation(this.system.db, this.id)
+        .then((stored) => {
+          if (stored !== null && predicate(stored)) resolve(stored);
+        })
+        .catch(reject);
     };
     const unsubscribe = this.system.notifications.onCommit((notice) => {
       if (notice.conversationId === this.id) check();
@@ -91,8 +93,12 @@ export class TestConversation {
     return promise.finally(unsubscribe);
   }
 
+  /** Rejects when the conversation stops in an error that is not waited for: it would not leave it by itself. */
   async untilState<K extends State["kind"]>(kind: K): Promise<StateOf<K>> {
-    const { conversation } = await this.until((stored) => stored.conversation.state.kind === kind);
+    const { conversation } = await this.until(({ conversation: { state } }) => {
+      if (state.kind === "error" && state.kind !== kind) throw new Error(`error: ${state.message}`);
+      return state.kind === kind;
+    });
     return conversation.state as StateOf<K>;
   }
 

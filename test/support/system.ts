@@ -37,12 +37,14 @@ export type SystemOptions = {
   readonly env?: Readonly<Record<string, string>>;
 };
 
+/** For all systems of the file: a hook that is registered inside of a test would never run. */
+const ends: (() => Promise<unknown>)[] = [];
+const defer = (end: () => Promise<unknown>): void => void ends.unshift(end);
+afterAll(async () => {
+  for (const end of ends) await end();
+});
+
 export async function startSystem(options: SystemOptions = {}): Promise<System> {
-  const ends: (() => Promise<unknown>)[] = [];
-  const defer = (end: () => Promise<unknown>): void => void ends.unshift(end);
-  afterAll(async () => {
-    for (const end of ends) await end();
-  });
   const databaseUrl = await freshDatabase();
   const model = await startScriptedServer();
   defer(() => model.close());

@@ -9,16 +9,9 @@ import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import { TestConversation } from "../support/conversation.ts";
-import { startSystem, type System } from "../support/system.ts";
+import { startSystem } from "../support/system.ts";
+import { countedTool } from "./counted-tool.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
-
-/** A tool whose every run leaves a line in a file. */
-function countedTool(system: System) {
-  const name = randomUUID();
-  const path = join(system.cwd, name);
-  const runs = (): number => (existsSync(path) ? readFileSync(path, "utf8").split("\n").length - 1 : 0);
-  return { name, runs, call: toolCall("bash", { command: `echo ran >> ${name}` }) };
-}
 
 test("a cancel while Postgres is blocked stops the tool at once, and is stored when it is back", async () => {
   const system = await startSystem();
@@ -60,73 +53,6 @@ test("a cancel whose commit overtakes that of the tool: the tool never starts", 
   expect((await conversation.results()).map((result) => result.status)).toEqual(["cancelled"]);
   expect(await conversation.types()).toEqual(["user", "agent", "tool", "run_stop"]);
 });
-
-// Times out on a busy machine: polls of the frozen worker swallow tasks until they time out. Open.
-test.skip(
-  "a worker frozen between commit and effect past its heartbeat timeout does not run the tool when it wakes",
-  { timeout: 90_000 },
-  async () => {
-    const system = await startSystem({ workers: 0 });
-    const frozen = await startWorkerProcess(system);
-    const conversation = await TestConversation.open(system);
-    const tool = countedTool(system);
-    const held = hold();
-    const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
-    await conversation.send(`go ${tag}`);
-    await held.reached;
-    const unblock = await conversation.block();
-    held.release();
-    await conversation.untilBlocked(1);
-    frozen.signal("SIGSTOP");
-    await unblock();
-    await conversation.untilState("tool_executing");
-    // Somebody else goes on: the call's outcome is unknown, and the model is told so.
-    await system.startWorker();
-    await conversation.untilState("idle");
-    frozen.signal("SIGCONT");
-    await proveAwake(system, conversation);
-    expect(tool.runs()).toBe(0);
-    expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
-  },
-);
-
-// Times out on a busy machine: polls of the frozen worker swallow tasks until they time out. Open.
-test.skip(
-  "a worker frozen before its commit finds the conversation moved on and performs nothing",
-  { timeout: 90_000 },
-  async () => {
-    const system = await startSystem({ workers: 0 });
-    const frozen = await startWorkerProcess(system);
-    const conversation = await TestConversation.open(system);
-    const tool = countedTool(system);
-    const held = hold();
-    const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
-    await conversation.send(`go ${tag}`);
-    await held.reached;
-    const unblock = await conversation.block();
-    held.release();
-    const [commitOfTool] = await conversation.untilBlocked(1);
-    frozen.signal("SIGSTOP");
-    await system.db.sql`select pg_terminate_backend(${commitOfTool ?? 0})`;
-    await unblock();
-    await system.startWorker();
-    await conversation.untilState("idle");
-    frozen.signal("SIGCONT");
-    await proveAwake(system, conversation);
-    expect(tool.runs()).toBe(0);
-    expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
-    expect(await conversation.types()).toEqual([
-      "user",
-      "agent",
-      "tool",
-      "agent",
-      "run_stop",
-      "user",
-      "agent",
-      "run_stop",
-    ]);
-  },
-);
 
 test("a worker killed while its tool runs: the outcome is unknown, and the tool does not run again", async () => {
   const system = await startSystem({ workers: 0 });
@@ -170,12 +96,6 @@ test("Postgres away while a tool is ordered: it starts once Postgres is back, on
   expect(tool.runs()).toBe(1);
   expect((await conversation.results()).map((result) => result.status)).toEqual(["completed"]);
 });
-
-/** One more turn through both workers' queues: whoever was asleep has had its say by then. */
-async function proveAwake(system: System, conversation: TestConversation): Promise<void> {
-  await conversation.send(`again ${system.model.script(randomUUID(), [say("Here.")])}`);
-  await conversation.untilState("idle");
-}
 
 /** Waits for a file that holds a process id. */
 async function fileWithNumber(path: string): Promise<number> {

@@ -1,0 +1,82 @@
+/**
+ * Workers that are stopped (SIGSTOP) past their heartbeat timeout and then wake: the fence of docs/architecture.md,
+ * rule 2, and the look at the clock before the effect.
+ */
+import { expect, test } from "vitest";
+import { hold } from "../../local/scripted/cues.ts";
+import { say } from "../../local/scripted/script.ts";
+import { TestConversation } from "../support/conversation.ts";
+import { startSystem } from "../support/system.ts";
+import { startWorkerProcess } from "../support/worker-process.ts";
+import { countedTool } from "./counted-tool.ts";
+
+test.concurrent(
+  "a worker frozen between commit and effect past its heartbeat timeout does not run the tool when it wakes",
+  { timeout: 60_000 },
+  async () => {
+    const system = await startSystem({ workers: 0 });
+    const frozen = await startWorkerProcess(system);
+    const conversation = await TestConversation.open(system);
+    const tool = countedTool(system);
+    const held = hold();
+    const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done."), say("Here.")]);
+    await conversation.send(`go ${tag}`);
+    await held.reached;
+    const unblock = await conversation.block();
+    held.release();
+    await conversation.untilBlocked(1);
+    frozen.signal("SIGSTOP");
+    await unblock();
+    await conversation.untilState("tool_executing");
+    // Somebody else goes on: the call's outcome is unknown, and the model is told so.
+    await system.startWorker();
+    await conversation.untilState("idle");
+    frozen.signal("SIGCONT");
+    await proveAwake(conversation);
+    expect(tool.runs()).toBe(0);
+    expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
+  },
+);
+
+test.concurrent(
+  "a worker frozen before its commit finds the conversation moved on and performs nothing",
+  { timeout: 60_000 },
+  async () => {
+    const system = await startSystem({ workers: 0 });
+    const frozen = await startWorkerProcess(system);
+    const conversation = await TestConversation.open(system);
+    const tool = countedTool(system);
+    const held = hold();
+    const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done."), say("Here.")]);
+    await conversation.send(`go ${tag}`);
+    await held.reached;
+    const unblock = await conversation.block();
+    held.release();
+    const [commitOfTool] = await conversation.untilBlocked(1);
+    frozen.signal("SIGSTOP");
+    await system.db.sql`select pg_terminate_backend(${commitOfTool ?? 0})`;
+    await unblock();
+    await system.startWorker();
+    await conversation.untilState("idle");
+    frozen.signal("SIGCONT");
+    await proveAwake(conversation);
+    expect(tool.runs()).toBe(0);
+    expect((await conversation.results()).map((result) => result.status)).toEqual(["interrupted"]);
+    expect(await conversation.types()).toEqual([
+      "user",
+      "agent",
+      "tool",
+      "agent",
+      "run_stop",
+      "user",
+      "agent",
+      "run_stop",
+    ]);
+  },
+);
+
+/** One more turn through both workers' queues: whoever was asleep has had its say by then. */
+async function proveAwake(conversation: TestConversation): Promise<void> {
+  await conversation.send("again");
+  await conversation.untilState("idle");
+}
