@@ -13,7 +13,8 @@ import { EVERY_STATE } from "./states.ts";
 const id = fc.constantFrom("request", "operation", "summary", "u1", "t1", "c1", "", "__proto__", " ", "💥");
 const text = fc.constantFrom("", " ", "text", "[command cancelled]", "💥", "\u0000");
 const count = fc.constantFrom(0, 1, 2, 89_999, 90_000, 1e6, Number.MAX_SAFE_INTEGER, 1e300, -1, 0.5);
-const json = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<Json>;
+/** What a parser of JSON gives; -0 is not told from 0 by anybody who writes JSON. */
+const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as Json);
 const errorKind = fc.constantFrom("auth", "network", "context_exhausted", "unknown" as const);
 const name = fc.constantFrom(
   "bash",

@@ -1,0 +1,85 @@
+/** What a restart of the whole system tells the conversations; what they make of it: test/machine/restart.test.ts. */
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { Client, Connection } from "@temporalio/client";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { sendRestarted, type Announced } from "../../local/restart.ts";
+import { hold } from "../../local/scripted/cues.ts";
+import { say } from "../../local/scripted/script.ts";
+import { startTemporal } from "../../local/temporal/server.ts";
+import type { RestartPolicy } from "../../config.ts";
+import { TestConversation } from "../support/conversation.ts";
+import { startSystem, type System } from "../support/system.ts";
+import { eventually, temporaryFolder } from "./support.ts";
+
+const announce = (system: System, policy: RestartPolicy, client = system.temporal): Promise<Announced> => {
+  const { databaseUrl, taskQueue } = system.config;
+  return sendRestarted({ client, databaseUrl, taskQueue, policy });
+};
+
+/** A conversation in the middle of a request, and one that is idle; then no worker any more. */
+async function interrupted(system: System): Promise<{ busy: TestConversation; idle: TestConversation }> {
+  const worker = await system.startWorker();
+  const idle = await TestConversation.open(system);
+  const busy = await TestConversation.open(system);
+  const held = hold();
+  const tag = system.model.script(randomUUID(), [say("never stored", held), say("Asked again.")]);
+  await busy.send(`first ${tag}`);
+  await held.reached;
+  await worker.stop();
+  expect((await busy.stored()).conversation.state.kind).toBe("llm_requesting");
+  return { busy, idle };
+}
+
+test("with the policy idle, who was at work is at rest before the system is ready", async () => {
+  const system = await startSystem({ workers: 0 });
+  const { busy, idle } = await interrupted(system);
+  const { told, atRest } = await announce(system, "idle");
+  expect(told).toBe(2);
+  await system.startWorker();
+  await atRest();
+  expect((await busy.stored()).conversation.state.kind).toBe("idle");
+  expect(await busy.types()).toEqual(["user", "note", "run_stop"]);
+  expect(await idle.types()).toEqual([]);
+});
+
+test("with the policy resume, it goes on", async () => {
+  const system = await startSystem({ workers: 0 });
+  const { busy } = await interrupted(system);
+  const { atRest } = await announce(system, "resume");
+  await system.startWorker();
+  await atRest();
+  await busy.untilState("idle");
+  expect(await busy.types()).toEqual(["user", "agent", "run_stop"]);
+});
+
+test("conversations of another installation on the same server are not told", async () => {
+  const [here, elsewhere] = [await startSystem(), await startSystem()];
+  for (const system of [here, elsewhere]) {
+    const { id } = await TestConversation.open(system);
+    const query = `WorkflowId = "${id}"`;
+    await eventually("a listed one", async () => (await system.temporal.workflow.count(query)).count === 1);
+  }
+  expect((await announce(here, "idle")).told).toBe(1);
+});
+
+test("who was at work when Temporal's database was lost does not look busy for ever", async () => {
+  const folder = temporaryFolder();
+  const binary = inject("temporalBinary");
+  const first = await startTemporal({ binary, dbFile: join(folder, "first.db") });
+  const system = await startSystem({ workers: 0, env: { TEMPORAL_ADDRESS: first.address } });
+  const { busy } = await interrupted(system);
+  await first.stop();
+  const port = Number(first.address.split(":")[1]);
+  const second = await startTemporal({ binary, dbFile: join(folder, "second.db"), port });
+  system.defer(() => second.stop());
+
+  const connection = await Connection.connect({ address: second.address });
+  onTestFinished(() => connection.close());
+  const { told, atRest } = await announce(system, "idle", new Client({ connection }));
+  expect(told).toBe(1);
+  await system.startWorker();
+  await atRest();
+  expect((await busy.stored()).conversation.state.kind).toBe("idle");
+  expect(await busy.types()).toEqual(["user", "note", "run_stop"]);
+});
