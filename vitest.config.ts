@@ -7,6 +7,11 @@ export default defineConfig({
     pool: "forks",
     // Tests mostly wait, for servers and timers.
     maxWorkers: 3,
+    reporters: [
+      "default",
+      ["json", { outputFile: "reports/tests.json" }],
+      "./test/support/requirements-reporter.ts",
+    ],
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

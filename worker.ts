@@ -2,7 +2,7 @@
  * Owns: the worker process: it polls for conversations and for the tools of its host. Stateless: any number may
  * run, and any may die (docs/architecture.md).
  */
-import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
+import { DefaultLogger, NativeConnection, Runtime, Worker, type LogEntry } from "@temporalio/worker";
 import { join } from "node:path";
 import { History } from "./activities/history.ts";
 import { hostActivities } from "./activities/host.ts";
@@ -14,6 +14,7 @@ import { openDatabase } from "./db/connect.ts";
 import { createClient } from "./llm/client.ts";
 import { ensureWorkflowBundle } from "./workflows/bundle.ts";
 import { toolsQueue } from "./workflows/contract.ts";
+import { ensureSearchAttributes, MissingSearchAttributes } from "./workflows/search-attributes.ts";
 
 /** For tools to end by themselves after SIGTERM; what runs longer is interrupted, and its model told so. */
 const SHUTDOWN_GRACE = "1 second";
@@ -38,6 +39,7 @@ export type RunningWorker = {
  */
 export async function startWorker(config: ServiceConfig, bundlePath: string): Promise<RunningWorker> {
   const connection = await NativeConnection.connect({ address: config.temporalAddress });
+  await ensureSearchAttributes(connection, config.temporalNamespace);
   const db = openDatabase(config.databaseUrl, {
     applicationName: "bedrock worker",
     max: DATABASE_CONNECTIONS,
@@ -84,7 +86,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
 
 async function main(): Promise<void> {
   const config = loadServiceConfig(process.env);
-  Runtime.install({ logger: new DefaultLogger("WARN"), shutdownSignals: [] });
+  Runtime.install({ logger: new DefaultLogger("WARN", log), shutdownSignals: [] });
   const bundle = await ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => console.log(line));
   const worker = await startWorker(config, bundle);
   process.once("SIGTERM", () => void worker.stop());
@@ -93,10 +95,17 @@ async function main(): Promise<void> {
   await worker.done;
 }
 
+/** The worker of the tools has no workflows on purpose. */
+function log({ level, message, meta }: LogEntry): void {
+  if (message.startsWith("No workflows registered")) return;
+  console.error(`${level} ${message} ${meta === undefined ? "" : JSON.stringify(meta)}`);
+}
+
 if (import.meta.filename === process.argv[1]) {
   main().catch((error: unknown) => {
     // A bad setting is the person's to mend; anything else is a defect and wants its stack.
-    console.error(error instanceof ConfigError ? error.message : error);
+    const isSetting = error instanceof ConfigError || error instanceof MissingSearchAttributes;
+    console.error(isSetting ? error.message : error);
     process.exitCode = 1;
   });
 }

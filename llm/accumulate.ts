@@ -31,6 +31,8 @@ export class BrokenStream extends Error {
 type MutableBlock = Record<string, Json> & { type: string };
 type Part = { readonly block: MutableBlock; json: string };
 
+/** Levels of a call's input. JSON is parsed at any depth, but written recursively: a few thousand overflow the stack. */
+const MAX_DEPTH = 100;
 /** Stop reasons that end a response wherever it is, in the middle of a call's input too. */
 const CUT_OFF = new Set(["max_tokens", "model_context_window_exceeded", "refusal"]);
 
@@ -142,7 +144,7 @@ function parseInput(part: Part, cutOff: boolean): CallDefect | null {
   }
   try {
     const input = JSON.parse(part.json) as Json;
-    if (isObject(input)) {
+    if (isObject(input) && !isDeeperThan(MAX_DEPTH, input)) {
       part.block["input"] = input;
       return null;
     }
@@ -151,6 +153,11 @@ function parseInput(part: Part, cutOff: boolean): CallDefect | null {
   }
   part.block["input"] = {};
   return cutOff ? "truncated" : "malformed_json";
+}
+
+function isDeeperThan(levels: number, value: Json): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((part: Json) => isDeeperThan(levels - 1, part));
 }
 
 function toDelta(index: number, block: MutableBlock): Delta | null {

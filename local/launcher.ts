@@ -23,7 +23,6 @@ import { withProgress, type Report } from "./progress.ts";
 import { sendRestarted, type Announced } from "./restart.ts";
 import { StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
-import { ensureSearchAttributes } from "./temporal/search-attributes.ts";
 import { waitForTemporal } from "./temporal/server.ts";
 
 export type Launcher = {
@@ -109,7 +108,6 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
     const connection = await Connection.connect({ address });
     try {
       const namespace = given.temporalNamespace;
-      if (given.temporalAddress !== null) await ensureSearchAttributes(connection, namespace);
       const client = new Client({ connection, namespace });
       const { restartPolicy: policy, taskQueue } = given;
       return await step("Open conversations", (onProgress) =>

@@ -107,10 +107,12 @@ function split(text: string, size: number): string[] {
 const joined = (pieces: readonly Piece[]): string =>
   pieces.filter((piece) => typeof piece === "string").join("");
 
-/** What a response that is not streamed makes of malformed JSON: nothing. */
+/** What a response that is not streamed makes of malformed JSON, or of what could not be written again: nothing. */
 function parsedInput(json: string): JsonObject {
   try {
-    return JSON.parse(json) as JsonObject;
+    const input = JSON.parse(json) as JsonObject;
+    JSON.stringify(input);
+    return input;
   } catch {
     return {};
   }

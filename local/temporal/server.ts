@@ -8,7 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Connection } from "@temporalio/client";
 import { freePort } from "../ports.ts";
 import { sentenceOf, StartError } from "../start-error.ts";
-import { SEARCH_ATTRIBUTES } from "./search-attributes.ts";
+import { SEARCH_ATTRIBUTES } from "../../workflows/search-attributes.ts";
 
 /** Each shard's queues are read 20 times a second by default, and the development server has one shard. */
 const POLLS_PER_SECOND = 2000;

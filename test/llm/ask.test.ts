@@ -199,6 +199,14 @@ describe("a call that cannot run", () => {
     expect(inputs(outcome)).toEqual([{}, { command: "ok" }, {}]);
   });
 
+  test("an input nested thousands of levels deep is a defect, for nothing could write it again", async () => {
+    const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
+    const { outcome } = await askFor(
+      script.say(script.rawToolCall("bash", [deep(20_000)]), script.rawToolCall("bash", [deep(50)])),
+    );
+    expect(outcome).toMatchObject({ kind: "response", defects: [{ call: 0, defect: "malformed_json" }] });
+  });
+
   test.each([
     ["in its middle", ['{"command": "ls']],
     ["before it began", []],

@@ -4,8 +4,9 @@ import { NativeConnection, Worker } from "@temporalio/worker";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { identify } from "../../local/process-identity.ts";
 import { ensureTemporalBinary } from "../../local/temporal/find.ts";
-import { ensureSearchAttributes, SEARCH_ATTRIBUTES } from "../../local/temporal/search-attributes.ts";
+import { ensureSearchAttributes, SEARCH_ATTRIBUTES } from "../../workflows/search-attributes.ts";
 import { startTemporal, waitForTemporal, type RunningTemporal } from "../../local/temporal/server.ts";
+import "../support/quiet.ts";
 import { temporaryFolder } from "./support.ts";
 
 let binary: string;

@@ -36,9 +36,8 @@ export function problemsOf(rows: readonly Row[], passed: ReadonlySet<string>): s
 
 export default class RequirementsReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], _errors: readonly unknown[], reason: TestRunEndReason): void {
-    const isWhole = process.argv
-      .slice(2)
-      .every((argument) => argument === "run" || argument.startsWith("--reporter"));
+    // A filter, by file or by name, runs a part, which cannot bear the table out.
+    const isWhole = process.argv.slice(2).every((argument) => argument === "run");
     if (!isWhole || reason === "interrupted") return;
     const passed = new Set<string>();
     let counts = { passed: 0, failed: 0, skipped: 0 };
