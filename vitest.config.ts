@@ -7,12 +7,8 @@ export default defineConfig({
     pool: "forks",
     // Tests mostly wait, for servers and timers.
     maxWorkers: 3,
-    reporters: [
-      "default",
-      ["json", { outputFile: "reports/tests.json" }],
-      "./test/support/requirements-reporter.ts",
-    ],
-    testTimeout: 30_000,
+    reporters: ["default", "./test/support/requirements-reporter.ts"],
+    testTimeout: 60_000,
     hookTimeout: 30_000,
   },
 });

@@ -9,6 +9,7 @@ import { readMessages } from "../../db/messages.ts";
 import type { State, StateOf } from "../../machine/conversation.ts";
 import type { Delivery, Message, ToolOutcome } from "../../machine/message.ts";
 import * as contract from "../../workflows/contract.ts";
+import { reportOnFailure } from "./report.ts";
 import { openingFor, startOperation, type System } from "./system.ts";
 
 type Handle = ReturnType<Client["workflow"]["getHandle"]>;
@@ -24,6 +25,7 @@ export class TestConversation {
 
   static async open(system: System): Promise<TestConversation> {
     const conversation = new TestConversation(system);
+    reportOnFailure(conversation);
     await system.temporal.workflow.executeUpdateWithStart(contract.openUpdate, {
       startWorkflowOperation: startOperation(system, {
         conversationId: conversation.id,

@@ -1,0 +1,29 @@
+/** Owns: what a failed test says of its conversation: where it stood, and the end of its history. */
+import { onTestFailed } from "vitest";
+import type { TestConversation } from "./conversation.ts";
+
+const EVENTS = 40;
+
+/** Only inside of a test; concurrent ones cannot be told apart here and go without. */
+export function reportOnFailure(conversation: TestConversation): void {
+  try {
+    onTestFailed(() => report(conversation));
+  } catch {
+    // Concurrent, or outside of a test.
+  }
+}
+
+async function report(conversation: TestConversation): Promise<void> {
+  const { events } = await conversation.handle.fetchHistory();
+  const lines = (events ?? []).slice(-EVENTS).map((event) => {
+    const at = new Date(Number(event.eventTime?.seconds ?? 0) * 1000).toISOString().slice(11, 19);
+    const name =
+      event.activityTaskScheduledEventAttributes?.activityType?.name ??
+      event.activityTaskTimedOutEventAttributes?.failure?.timeoutFailureInfo?.timeoutType ??
+      event.workflowTaskTimedOutEventAttributes?.timeoutType ??
+      "";
+    return `${at} ${String(event.eventType)} ${String(name)}`;
+  });
+  const { state } = (await conversation.stored()).conversation;
+  console.log(`conversation ${conversation.id}: ${JSON.stringify(state)}\n${lines.join("\n")}`);
+}
