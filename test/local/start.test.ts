@@ -1,10 +1,11 @@
 /** The whole of `npm start`, as a person runs it: real Postgres, Temporal, worker, API and scripted model. */
-import { spawn, type ChildProcess } from "node:child_process";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../local/ports.ts";
 import { identify, isRunning, type ProcessIdentity } from "../../local/process-identity.ts";
@@ -99,6 +100,18 @@ async function stateOf(url: string, id: string): Promise<string> {
   return ((await response.json()) as State).state.kind;
 }
 
+/** The conversation of README.md as it stands there, at a person's pace; what curl printed. */
+async function followReadme(url: string, cwd: string): Promise<string> {
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  const section = readme.slice(readme.indexOf("## One conversation"), readme.indexOf("## The picture"));
+  const blocks = [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = ""]) => block);
+  expect(blocks).toHaveLength(3);
+  const untilIdle = `until curl -s $api/$id | grep -q '"kind":"idle"'; do sleep 0.1; done\n`;
+  const script = blocks.join(untilIdle).replaceAll("http://127.0.0.1:3000", url) + "kill %1";
+  const { stdout } = await promisify(execFile)("bash", ["-c", script], { cwd, timeout: SLOW });
+  return stdout;
+}
+
 describe("npm start", () => {
   test(
     "answers when it says ready, is refused a second time, heals, and leaves nothing running",
@@ -118,6 +131,11 @@ describe("npm start", () => {
       expect(await refused(another, port)).toContain("Set PORT to another port");
       const unsafe = await refused(another, 0, { HOST: "0.0.0.0" });
       expect(unsafe).toContain("set API_TOKEN");
+
+      const said = await followReadme(first.url, folder);
+      expect(said).toContain("event: text.delta");
+      expect(said).toMatch(/"reason":"completed".*"reason":"interrupted"/s);
+      expect(said).toContain('"kind":"ai_block"');
 
       const before = processesOf(dataDir);
       expect(Object.keys(before).sort()).toEqual(["api", "postgres", "scripted", "temporal", "worker"]);
