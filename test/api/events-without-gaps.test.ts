@@ -1,6 +1,6 @@
 /**
  * Nothing is missed and nothing comes twice between replay and tail, whoever commits while clients come and go
- * (docs/lessons.md, 10): the numbers that a client has seen are 1, 2, 3, … whatever happens.
+ * The numbers that a client has seen are 1, 2, 3, … whatever happens.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
