@@ -1,5 +1,5 @@
 /**
- * Nothing is missed and nothing comes twice between replay and tail, whoever commits while clients come and go
+ * Nothing is missed and nothing comes twice between replay and tail, whoever commits while clients come and go.
  * The numbers that a client has seen are 1, 2, 3, … whatever happens.
  */
 import fc from "fast-check";

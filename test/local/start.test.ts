@@ -182,6 +182,9 @@ describe("npm start", () => {
       expect(Object.values(others).filter(isRunning)).toEqual([]);
       expect(postgres && isRunning(postgres)).toBe(true);
       expect(await stateOf(second.url, id)).toBe("idle");
+      const messages = await (await fetch(`${second.url}/api/conversations/${id}/messages`)).text();
+      expect(messages).toContain("run: sleep 600");
+      expect(messages).toMatch(/"status":"interrupted"/);
 
       // The second signal does not wait for anything.
       const after = Object.values(processesOf(dataDir));

@@ -26,12 +26,14 @@ export class TestConversation {
   static async open(system: System): Promise<TestConversation> {
     const conversation = new TestConversation(system);
     reportOnFailure(conversation);
-    await system.temporal.workflow.executeUpdateWithStart(contract.openUpdate, {
-      startWorkflowOperation: startOperation(system, {
-        conversationId: conversation.id,
-        opening: openingFor(system, conversation.id),
+    await conversation.#committed(
+      system.temporal.workflow.executeUpdateWithStart(contract.openUpdate, {
+        startWorkflowOperation: startOperation(system, {
+          conversationId: conversation.id,
+          opening: openingFor(system, conversation.id),
+        }),
       }),
-    });
+    );
     return conversation;
   }
 
