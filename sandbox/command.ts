@@ -1,21 +1,16 @@
 /**
- * Owns: running one command in a process group of its own, from spawn to the last byte that is waited for. When it
- * exits, times out or is aborted, the whole group is killed.
+ * Owns: running one command, from its start to the last byte that is waited for: its output, bounded while it is read,
+ * its time and its end. Nothing of it is left when its result is known (launcher.ts).
  * Not here: which command, and what its output means (tools/).
  */
-import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { StringDecoder } from "node:string_decoder";
 import type { Readable } from "node:stream";
+import { launch, type Ending, type Program } from "./launcher.ts";
 import { createOutputBuffer } from "./output.ts";
 
 export type OutputStream = "stdout" | "stderr";
 
-export type Command = {
-  /** The program and its arguments. */
-  readonly argv: readonly [string, ...string[]];
-  readonly cwd: string;
-  /** The whole environment: nothing is inherited. */
-  readonly env: Readonly<Record<string, string>>;
+export type Command = Program & {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   /** Bytes of output that are kept (output.ts). */
@@ -40,103 +35,95 @@ export type CommandResult = {
 };
 
 const FLOOD_BYTES = 256 * 1024 * 1024;
-/** For what is still in the pipes when the command has exited: a survivor may hold them open for ever. */
+/** For what is still in the pipes when nothing is left that writes: a process of the system's own may hold them. */
 const DRAIN_MS = 100;
 /** For a killed process that does not die (uninterruptible sleep): the result must not wait for it. */
 const DEATH_MS = 2_000;
 
-type Child = ChildProcessByStdio<null, Readable, Readable>;
-
 /** Runs a command to its end. Never rejects. */
 export async function runCommand(command: Command): Promise<CommandResult> {
-  const { argv, cwd, env, signal, timeoutMs, limitBytes, floodBytes = FLOOD_BYTES, onOutput } = command;
+  const { signal, timeoutMs, limitBytes, floodBytes = FLOOD_BYTES, onOutput } = command;
   const buffer = createOutputBuffer(limitBytes);
-  const ending = { timedOut: false, aborted: signal.aborted, flooded: false };
-  const result = (exit: Exit): CommandResult => {
+  const why = { timedOut: false, aborted: signal.aborted, flooded: false };
+  const result = (ending: Ending): CommandResult => {
     const { text: output, truncated } = buffer.finish();
-    return { ...exit, output, truncated, ...ending };
+    return { ...exitOf(ending), output, truncated, ...why };
   };
-  if (signal.aborted) return result(NEVER_RAN);
-
-  const [program, ...args] = argv;
-  let child: Child;
-  try {
-    child = spawn(program, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-  } catch (error) {
-    return result({ ...NEVER_RAN, spawnError: String(error) });
-  }
-
-  const { exited, giveUp } = waitForExit(child);
-  const kill = (reason: keyof typeof ending): void => {
-    ending[reason] = true;
-    killGroup(child);
-    setTimeout(giveUp, DEATH_MS).unref();
-  };
-  const onAbort = (): void => kill("aborted");
-  const timer = setTimeout(kill, timeoutMs, "timedOut");
-  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) return result({ kind: "lost" });
 
   let bytes = 0;
-  const read = (stream: OutputStream): Promise<void> => {
+  const readers: { readonly closed: Promise<void>; readonly stop: () => void }[] = [];
+  const read = (name: OutputStream, stream: Readable): void => {
     const decoder = new StringDecoder("utf8");
     const take = (text: string): void => {
       if (text === "") return;
       const clean = text.replaceAll("\0", "");
       buffer.add(clean);
-      onOutput?.(stream, clean);
+      onOutput?.(name, clean);
     };
-    child[stream].on("data", (chunk: Buffer) => {
-      if (ending.flooded) return;
+    stream.on("data", (chunk: Buffer) => {
+      if (why.flooded) return;
       bytes += chunk.length;
       if (bytes > floodBytes) kill("flooded");
       take(decoder.write(chunk));
     });
-    child[stream].on("error", () => {
+    stream.on("error", () => {
       // What could be read was read.
     });
-    return new Promise((resolve) => {
-      child[stream].once("close", () => {
+    const closed = new Promise<void>((resolve) => {
+      stream.once("close", () => {
         take(decoder.end());
         resolve();
       });
     });
+    readers.push({ closed, stop: () => stream.destroy() });
   };
-  const drained = Promise.all([read("stdout"), read("stderr")]);
-
-  const exit = await exited;
-  clearTimeout(timer);
-  signal.removeEventListener("abort", onAbort);
-  // Whatever the command left running in the background ends with it.
-  killGroup(child);
-  await Promise.race([drained, delay(DRAIN_MS)]);
-  child.stdout.destroy();
-  child.stderr.destroy();
-  return result(exit);
-}
-
-type Exit = Pick<CommandResult, "exitCode" | "signal" | "spawnError">;
-const NEVER_RAN: Exit = { exitCode: null, signal: null, spawnError: null };
-
-/** `exit`, not `close`: a background process that holds a pipe delays `close` for as long as it lives. */
-function waitForExit(child: Child): { readonly exited: Promise<Exit>; readonly giveUp: () => void } {
-  let settle: (exit: Exit) => void;
-  const exited = new Promise<Exit>((resolve) => {
-    settle = resolve;
-    child.once("exit", (exitCode, signal) => resolve({ exitCode, signal, spawnError: null }));
-    child.once("error", (error) => resolve({ ...NEVER_RAN, spawnError: error.message }));
+  const running = launch(command, (stdout, stderr) => {
+    read("stdout", stdout);
+    read("stderr", stderr);
   });
-  return { exited, giveUp: () => settle({ ...NEVER_RAN, signal: "SIGKILL" }) };
+  const overdue = deadline();
+  const kill = (reason: keyof typeof why): void => {
+    why[reason] = true;
+    running.kill();
+    overdue.start(DEATH_MS);
+  };
+  const onAbort = (): void => kill("aborted");
+  const timer = setTimeout(kill, timeoutMs, "timedOut");
+  signal.addEventListener("abort", onAbort, { once: true });
+
+  const ending = await Promise.race([running.ended, overdue.passed.then((): Ending => ({ kind: "lost" }))]);
+  clearTimeout(timer);
+  overdue.stop();
+  signal.removeEventListener("abort", onAbort);
+  const drained = deadline();
+  drained.start(DRAIN_MS);
+  await Promise.race([Promise.all(readers.map((reader) => reader.closed)), drained.passed]);
+  drained.stop();
+  for (const reader of readers) reader.stop();
+  return result(ending);
 }
 
-function killGroup(child: Child): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // The group is empty, or no longer ours.
+function exitOf(ending: Ending): Pick<CommandResult, "exitCode" | "signal" | "spawnError"> {
+  switch (ending.kind) {
+    case "exited":
+      return { exitCode: ending.code, signal: null, spawnError: null };
+    case "killed":
+      return { exitCode: null, signal: ending.signal, spawnError: null };
+    case "not_started":
+      return { exitCode: null, signal: null, spawnError: ending.reason };
+    case "lost":
+      return { exitCode: null, signal: "SIGKILL", spawnError: null };
   }
 }
 
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => void setTimeout(resolve, ms).unref());
+function deadline() {
+  let timer: NodeJS.Timeout | undefined;
+  let pass: () => void = () => undefined;
+  const passed = new Promise<void>((resolve) => (pass = resolve));
+  return {
+    passed,
+    start: (ms: number): void => void (timer ??= setTimeout(pass, ms)),
+    stop: (): void => clearTimeout(timer),
+  };
 }

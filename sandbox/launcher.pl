@@ -1,0 +1,189 @@
+# Owns: starting commands, one supervisor a command, and ending them. It decides nothing: launcher.ts says what is run
+# and when it ends. No modules: it must start in a few milliseconds, and its forks must stay small.
+#
+# The worker starts one launcher and keeps it. For each command the launcher forks a supervisor, which forks the
+# command, adopts every process that comes of it (whatever it did with sessions, groups and parents), and does not end
+# before all of them are dead. When the worker dies, however, the kernel tells the launcher, and so on down.
+#
+# Arguments: the worker's process id, then by name the numbers of system calls.
+# Standard input, a line each:
+#   run ID LENGTH    followed by so many bytes, each field ended by NUL: the working directory, the number of variables,
+#                    the variables as NAME=value, the program and its arguments
+#   opened ID        the reading ends of its output are open on the other side
+#   kill ID
+# Standard output, a line each:
+#   ID started R W   /proc/LAUNCHER/fd/R and W are the reading ends of its standard output and error
+#   ID error TEXT    it could not be started
+#   ID exit N, ID signal N    how it ended; nothing of it is left
+#   ID gone          its supervisor has ended; always the last
+use strict;
+use warnings;
+
+my ($worker, %syscall) = @ARGV;
+my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $WNOHANG, $TERM, $KILL, $EINTR) = (1, 36, 1, 15, 9, 4);
+
+$0 = "bedrock-launcher";
+$^F = 2; # what is opened here is closed in a command
+$SIG{PIPE} = "IGNORE";
+
+my %supervisors; # by command
+my %ends;        # by command: the reading ends of its output
+my $input = "";
+
+prctl($PR_SET_PDEATHSIG, $TERM);
+exit 0 if getppid() != $worker; # it died before that was set
+$SIG{CHLD} = \&reap;
+
+for (;;) {
+  my ($verb, $id, $length) = split(" ", read_line());
+  if ($verb eq "run") { run($id, read_bytes($length)) }
+  elsif ($verb eq "opened") { delete $ends{$id} }
+  elsif ($verb eq "kill" && $supervisors{$id}) { kill $TERM, $supervisors{$id} }
+}
+
+sub run {
+  my ($id, $command) = @_;
+  pipe(my $out_read, my $out_write) && pipe(my $err_read, my $err_write) or return refuse($id);
+  my $launcher = $$;
+  # Its end is not to be noticed before it is known.
+  local $SIG{CHLD} = "DEFAULT";
+  say_line("$id started " . fileno($out_read) . " " . fileno($err_read));
+  my $pid = fork();
+  return refuse($id) if !defined $pid;
+  if ($pid == 0) {
+    close($_) for $out_read, $err_read, map { @$_ } values %ends;
+    supervise($id, $launcher, $command, $out_write, $err_write);
+  }
+  $supervisors{$id} = $pid;
+  $ends{$id} = [$out_read, $err_read];
+  reap(); # what was not heard of meanwhile
+}
+
+sub refuse {
+  say_line("$_[0] error $!");
+  say_line("$_[0] gone");
+}
+
+sub reap {
+  my %ids = reverse %supervisors;
+  while ((my $pid = waitpid(-1, $WNOHANG)) > 0) {
+    my $id = $ids{$pid} // next;
+    delete $supervisors{$id};
+    say_line("$id gone");
+  }
+}
+
+sub read_line {
+  my $end;
+  while (($end = index($input, "\n")) < 0) { fill() }
+  my $line = substr($input, 0, $end);
+  $input = substr($input, $end + 1);
+  return $line;
+}
+
+sub read_bytes {
+  my ($length) = @_;
+  while (length($input) < $length) { fill() }
+  my $bytes = substr($input, 0, $length);
+  $input = substr($input, $length);
+  return $bytes;
+}
+
+sub fill {
+  for (;;) {
+    my $count = sysread(STDIN, $input, 65536, length($input));
+    return if $count;
+    exit 0 if defined $count; # the worker has gone
+    exit 1 if $! != $EINTR;
+  }
+}
+
+# ---- the supervisor of one command
+
+sub supervise {
+  my ($id, $launcher, $command, $out, $err) = @_;
+  my ($leader, $outcome, $ending) = (0, undef, 0);
+  my $end_all = sub {
+    return if $ending++;
+    for (;;) {
+      kill $KILL, descendants();
+      my $pid;
+      while (($pid = waitpid(-1, $WNOHANG)) > 0) { $outcome = outcome($?) if $pid == $leader }
+      last if $pid < 0;
+      # One that was forked meanwhile is found in the next round: its parents are dead by then.
+      select(undef, undef, undef, 0.001);
+    }
+    say_line("$id $outcome") if defined $outcome;
+    exit 0;
+  };
+  # Ends everything inside of the handler, because waitpid goes on waiting after it.
+  $SIG{TERM} = $SIG{INT} = $SIG{HUP} = $end_all;
+  $SIG{CHLD} = "DEFAULT";
+  $0 = "bedrock-supervisor";
+  prctl($PR_SET_CHILD_SUBREAPER, 1);
+  prctl($PR_SET_PDEATHSIG, $TERM);
+  exit 0 if getppid() != $launcher;
+
+  $leader = fork();
+  if (!defined $leader) { say_line("$id error $!"); exit 0 }
+  become_command($id, $command, $out, $err) if $leader == 0;
+  close($_) for $out, $err, *STDIN;
+  while (!defined $outcome) {
+    my $pid = waitpid(-1, 0);
+    $outcome = outcome($?) if $pid == $leader;
+  }
+  $end_all->();
+}
+
+sub outcome {
+  my ($status) = @_;
+  my $signal = $status & 127;
+  return $signal ? "signal $signal" : "exit " . ($status >> 8);
+}
+
+# Of this process, which adopts the orphans among them.
+sub descendants {
+  my @found;
+  my @todo = ($$);
+  while (defined(my $pid = shift @todo)) {
+    opendir(my $threads, "/proc/$pid/task") or next;
+    for my $thread (grep { !/^\./ } readdir($threads)) {
+      open(my $file, "<", "/proc/$pid/task/$thread/children") or next;
+      my @children = split(" ", <$file> // "");
+      push @found, @children;
+      push @todo, @children;
+    }
+  }
+  return @found;
+}
+
+sub become_command {
+  my ($id, $command, $out, $err) = @_;
+  $SIG{$_} = "DEFAULT" for qw(TERM INT HUP PIPE);
+  my ($cwd, $count, @rest) = split(/\0/, substr($command, 0, -1), -1);
+  my %variables = map { split(/=/, $_, 2) } splice(@rest, 0, $count);
+  syscall($syscall{setsid} + 0);
+  prctl($PR_SET_PDEATHSIG, $KILL);
+  open(my $say, ">&", \*STDOUT);
+  chdir($cwd) or fail($say, "$id error The directory $cwd: $!");
+  open(STDIN, "<", "/dev/null");
+  open(STDOUT, ">&", $out);
+  open(STDERR, ">&", $err);
+  %ENV = %variables;
+  { no warnings; exec { $rest[0] } @rest }
+  fail($say, "$id error $rest[0]: $!");
+}
+
+# Only in a command: nothing of its parent's is run.
+sub fail {
+  my ($say, $line) = @_;
+  syswrite($say, "$line\n");
+  kill $KILL, $$;
+}
+
+sub say_line { syswrite(STDOUT, "$_[0]\n") }
+
+sub prctl {
+  my ($option, $value) = @_;
+  return syscall($syscall{prctl} + 0, $option + 0, $value + 0, 0, 0, 0);
+}

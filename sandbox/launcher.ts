@@ -1,0 +1,144 @@
+/**
+ * Owns: the launcher of this process (launcher.pl), started with the first command and kept, and what is said to it.
+ * A fork of the launcher takes a tenth of what a fork of this process would, and it outlives this process by the few
+ * milliseconds that it takes to kill every command.
+ */
+import { spawn, type ChildProcessByStdio } from "node:child_process";
+import { openSync } from "node:fs";
+import { Socket } from "node:net";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { systemCalls } from "./system-calls.ts";
+
+export type Program = {
+  /** The program and its arguments. */
+  readonly argv: readonly [string, ...string[]];
+  readonly cwd: string;
+  /** The whole environment: nothing is inherited. */
+  readonly env: Readonly<Record<string, string>>;
+};
+
+/** How a program ended. Nothing of it is left, nor of what it started. */
+export type Ending =
+  | { readonly kind: "exited"; readonly code: number }
+  | { readonly kind: "killed"; readonly signal: NodeJS.Signals }
+  | { readonly kind: "not_started"; readonly reason: string }
+  /** Killed before it said how it ended. */
+  | { readonly kind: "lost" };
+
+export type Running = {
+  /** Asks for the death of the program and of everything that it started. Harmless after the end. */
+  readonly kill: () => void;
+  readonly ended: Promise<Ending>;
+};
+
+export type OnStreams = (stdout: Readable, stderr: Readable) => void;
+
+type Launcher = ChildProcessByStdio<Writable, Readable, null>;
+type Pending = { readonly onStreams: OnStreams; readonly end: (ending: Ending) => void };
+
+const SCRIPT = join(import.meta.dirname, "launcher.pl");
+const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+let launcher: Launcher | null = null;
+let lastId = 0;
+const pending = new Map<string, Pending>();
+
+/** Starts a program under a supervisor. `onStreams` gets its output, real pipes, unless it was not started. */
+export function launch({ argv, cwd, env }: Program, onStreams: OnStreams): Running {
+  const calls = systemCalls();
+  const fields = [cwd, ...variables(env), ...argv];
+  const refusal =
+    calls === null
+      ? `commands cannot be run on this architecture (${process.arch})`
+      : fields.some((field) => field.includes("\0"))
+        ? "a NUL character in the command, its directory or its environment"
+        : null;
+  if (calls === null || refusal !== null) {
+    return { kill: () => undefined, ended: Promise.resolve({ kind: "not_started", reason: refusal ?? "" }) };
+  }
+  const id = String(++lastId);
+  const current = (launcher ??= start(calls));
+  const bytes = Buffer.from(fields.map((field) => `${field}\0`).join(""));
+  const ended = new Promise<Ending>((end) => pending.set(id, { onStreams, end }));
+  hold(current, true);
+  current.stdin.write(Buffer.concat([Buffer.from(`run ${id} ${bytes.length}\n`), bytes]));
+  return { ended, kill: () => void (pending.has(id) && current.stdin.write(`kill ${id}\n`)) };
+}
+
+function variables(env: Program["env"]): string[] {
+  const entries = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  return [String(entries.length), ...entries];
+}
+
+function start(calls: Readonly<Record<string, number>>): Launcher {
+  const numbers = Object.entries(calls).flatMap(([name, number]) => [name, String(number)]);
+  const child = spawn("perl", [SCRIPT, String(process.pid), ...numbers], {
+    // Out of the terminal's foreground group: Ctrl-C is for this process to act upon.
+    detached: true,
+    stdio: ["pipe", "pipe", "ignore"],
+    env: { PATH: process.env["PATH"] },
+  });
+  const gone = (ending: Ending): void => {
+    if (launcher === child) launcher = null;
+    for (const [id, { end }] of pending) {
+      pending.delete(id);
+      end(ending);
+    }
+  };
+  child.once("error", ({ message }) => {
+    gone({ kind: "not_started", reason: `perl, which supervises commands, cannot be started: ${message}` });
+  });
+  child.once("exit", () => gone({ kind: "lost" }));
+  child.stdin.on("error", () => {
+    // Its end says it all.
+  });
+  createInterface(child.stdout).on("line", (line) => hear(child, line));
+  child.unref();
+  return child;
+}
+
+function hear(child: Launcher, line: string): void {
+  const [, id = "", word = "", rest = ""] = /^(\d+) (\w+) ?(.*)$/.exec(line) ?? [];
+  const command = pending.get(id);
+  if (command === undefined) return;
+  if (word === "started") {
+    const [stdout, stderr] = rest.split(" ").map((descriptor) => openPipe(child, descriptor));
+    child.stdin.write(`opened ${id}\n`);
+    if (stdout !== undefined && stderr !== undefined) command.onStreams(stdout, stderr);
+    return;
+  }
+  pending.delete(id);
+  if (pending.size === 0) hold(child, false);
+  command.end(endingOf(word, rest));
+}
+
+function endingOf(word: string, rest: string): Ending {
+  switch (word) {
+    case "exit":
+      return { kind: "exited", code: Number(rest) };
+    case "signal":
+      return { kind: "killed", signal: (SIGNALS.get(Number(rest)) ?? "SIGKILL") as NodeJS.Signals };
+    case "error":
+      return { kind: "not_started", reason: rest };
+    default:
+      return { kind: "lost" };
+  }
+}
+
+/** A pipe of another process, opened anew here: programs can open /dev/stdout, which they cannot on Node's own. */
+function openPipe(child: Launcher, descriptor: string): Socket {
+  const fd = openSync(`/proc/${String(child.pid)}/fd/${descriptor}`, "r");
+  return new Socket({ fd, readable: true, writable: false });
+}
+
+/** An idle launcher does not keep this process alive. */
+function hold(child: Launcher, held: boolean): void {
+  for (const stream of [child.stdin, child.stdout]) {
+    if (!(stream instanceof Socket)) continue;
+    if (held) stream.ref();
+    else stream.unref();
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * REQ-BED-005: whatever a command left behind, and for whatever reason it has to die, nothing of it is left within
+ * 100 ms. Processes are found by a mark in their environment, which they cannot shed by leaving their parents.
+ */
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { runCommand, type CommandResult } from "../../sandbox/command.ts";
+
+/** Noisy machines: the median must keep the promise, each run this. */
+const WITHIN_MS = 1_000;
+
+/** Each says "up" when it is. Afterwards the command waits, or ends, as the reason demands. */
+const CHILDREN: Readonly<Record<string, string>> = {
+  "a background job": "sleep 300 & echo up",
+  "a nohup": "nohup sleep 300 > /dev/null 2>&1 & echo up",
+  "a session of its own": "setsid sleep 300 & echo up",
+  "a re-parented daemon": "(setsid sleep 300 &); echo up",
+  "a double fork": "( ( setsid bash -c 'sleep 300 & wait' & ) & ); echo up",
+  "one that traps signals": `(trap "" TERM INT HUP; while :; do sleep 0.05; done) & echo up`,
+  "one that holds the pipe": "(setsid bash -c 'echo up; exec sleep 300' &); sleep 0.05",
+  "a stopped one": "sleep 300 & kill -STOP $!; echo up",
+  "one that closed everything": "(setsid bash -c 'exec sleep 300' <&- >&- 2>&- &); echo up",
+  "a spinner": "(while :; do :; done) & echo up",
+  "a deep tree": "f() { [ $1 = 0 ] && exec sleep 300; (f $(($1 - 1))) & wait; }; (f 12) & sleep 0.1; echo up",
+  "one that forks without end": `(while :; do sleep 300 & done) & sleep 0.05; echo up`,
+};
+
+describe.each(Object.entries(CHILDREN))("%s", (_kind, child) => {
+  test.each(["its command ends", "a cancel", "the time is over"] as const)(
+    "dies: %s",
+    async (reason) => {
+      const mark = randomUUID();
+      const controller = new AbortController();
+      let told = 0;
+      const running = run(mark, reason === "its command ends" ? child : `${child}; sleep 300`, {
+        signal: controller.signal,
+        timeoutMs: reason === "the time is over" ? 400 : 60_000,
+        onOutput: (text) => {
+          if (reason !== "a cancel" || !text.includes("up")) return;
+          told = performance.now();
+          controller.abort();
+        },
+      });
+      const result = await running;
+      expect(result.output).toContain("up");
+      expect(survivors(mark)).toEqual([]);
+      if (reason === "a cancel") expect(performance.now() - told).toBeLessThan(WITHIN_MS);
+      expect(result).toMatchObject({
+        aborted: reason === "a cancel",
+        timedOut: reason === "the time is over",
+      });
+    },
+  );
+
+  test("dies: the worker is killed", async () => {
+    const mark = randomUUID();
+    const worker = spawn(
+      process.execPath,
+      ["--import", "tsx", `${import.meta.dirname}/doomed-worker.ts`, `${child}; sleep 300`],
+      { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, MARK: mark } },
+    );
+    await once(worker.stdout, "data");
+    expect(survivors(mark).length).toBeGreaterThan(1);
+    worker.kill("SIGKILL");
+    const killed = performance.now();
+    while (survivors(mark).length > 0 && performance.now() - killed < WITHIN_MS) await tick();
+    expect(survivors(mark)).toEqual([]);
+  });
+});
+
+test("a hundred trees of every kind of child at once: no survivor", { timeout: 120_000 }, async () => {
+  const { "one that forks without end": _bomb, "a spinner": _spinner, ...calm } = CHILDREN;
+  const script = `${Object.values(calm).join("\n")}\necho all; sleep 300`;
+  const doom = async (): Promise<void> => {
+    const mark = randomUUID();
+    const controller = new AbortController();
+    await run(mark, script, {
+      signal: controller.signal,
+      onOutput: (text) => void (text.includes("all") && controller.abort()),
+    });
+    expect(survivors(mark)).toEqual([]);
+  };
+  for (let n = 0; n < 25; n++) await Promise.all([doom(), doom(), doom(), doom()]);
+});
+
+type Changes = {
+  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
+  readonly onOutput?: (text: string) => void;
+};
+
+function run(mark: string, script: string, changes: Changes): Promise<CommandResult> {
+  const { signal = new AbortController().signal, timeoutMs = 60_000, onOutput } = changes;
+  return runCommand({
+    argv: ["bash", "-c", script],
+    cwd: "/",
+    env: { PATH: process.env["PATH"] ?? "", MARK: mark },
+    signal,
+    timeoutMs,
+    limitBytes: 1_000,
+    onOutput: (_stream, text) => onOutput?.(text),
+  });
+}
+
+/** Processes with this mark; a zombie has no environment any more. */
+function survivors(mark: string): string[] {
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "utf8").includes(`MARK=${mark}`);
+    } catch {
+      return false;
+    }
+  });
+}
+
+const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
