@@ -7,6 +7,7 @@ import { routePath } from "hono/route";
 import type { Deps } from "./deps.ts";
 import { guard } from "./guard.ts";
 import { notFound, toProblem, unavailable } from "./problem.ts";
+import { createPulse, type Pulse } from "./pulse.ts";
 import { createRouter } from "./router.ts";
 import { controlRoutes } from "./routes/control.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
@@ -23,9 +24,11 @@ const DEADLINE_MS = 20_000;
 
 export function createApp(deps: Deps) {
   const app = createRouter();
+  const pulse = createPulse(deps.db);
   app.onError((error) => toProblem(error, deps.report).toResponse());
   app.notFound(() => notFound("resource").toResponse());
-  app.use(count(deps), headers, ...guard(deps), deadline);
+  app.use(count(deps), headers, ...guard(deps));
+  app.use("/api/*", deadline(pulse));
   app.openAPIRegistry.registerComponent("securitySchemes", "token", {
     type: "http",
     scheme: "bearer",
@@ -38,7 +41,7 @@ export function createApp(deps: Deps) {
     .route("/", controlRoutes(deps))
     .route("/", cycleRoutes(deps))
     .route("/", eventRoutes(deps))
-    .route("/", systemRoutes(deps));
+    .route("/", systemRoutes(deps, pulse));
   routes.doc31("/openapi.json", {
     openapi: "3.1.0",
     info: {
@@ -69,15 +72,22 @@ const headers: MiddlewareHandler = async (c, next) => {
   if (!c.res.headers.has("cache-control")) c.res.headers.set("cache-control", "no-store");
 };
 
-/** A database that accepts connections and answers nothing must not keep clients waiting for ever. */
-const deadline: MiddlewareHandler = async (_, next) => {
-  let timeout: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timeout = setTimeout(() => reject(unavailable("The request took too long.")), DEADLINE_MS);
-  });
-  try {
-    await Promise.race([next(), late]);
-  } finally {
-    clearTimeout(timeout);
-  }
-};
+/** Nobody is kept waiting for a database that hangs, nor for ever for anything else. */
+function deadline(pulse: Pulse): MiddlewareHandler {
+  return async (_, next) => {
+    let stop = (): void => undefined;
+    const givenUp = new Promise<never>((_, reject) => {
+      const timeout = setTimeout(() => reject(unavailable("The request took too long.")), DEADLINE_MS);
+      const unwatch = pulse.watch(() => reject(unavailable("The database does not answer.")));
+      stop = () => {
+        clearTimeout(timeout);
+        unwatch();
+      };
+    });
+    try {
+      await Promise.race([next(), givenUp]);
+    } finally {
+      stop();
+    }
+  };
+}

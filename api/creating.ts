@@ -21,7 +21,8 @@ export async function createConversation(
   const { message } = wanted;
   if (message !== undefined) refuseImages(message);
   const id = wanted.id ?? newId();
-  if (wanted.id !== undefined && (await conversationExists(db, id))) throw alreadyExists(id);
+  // Asked for a new id, too: without Postgres a workflow would only be started in vain.
+  if (await conversationExists(db, id)) throw alreadyExists(id);
 
   const opening = await openingOf(deps, id, wanted);
   if (!(await workflows.open(id, opening))) throw alreadyExists(id);

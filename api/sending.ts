@@ -1,11 +1,15 @@
 /**
  * Owns: giving a message to a conversation, once for each id (REQ-BED-002, docs/http.md, General). Postgres is
- * looked at first, for an update's id is forgotten with its run; what two requests at once both ask of the
- * workflow is one update.
+ * looked at first; of what two requests ask at once, the workflow takes one, for it remembers the ids that it took.
+ * An update's own id must not be the message's: a refusal that was recorded under it would be answered for ever.
  */
+import { and, eq, ne } from "drizzle-orm";
+import type { Database } from "../db/connect.ts";
+import { conversationExists, stepOf } from "../db/conversations.ts";
+import { isUnavailable } from "../db/errors.ts";
 import { cleanText } from "../db/json.ts";
 import { findMessage, type FoundMessage } from "../db/messages.ts";
-import { conversationExists } from "../db/conversations.ts";
+import { messages } from "../db/schema.ts";
 import type { Delivery } from "../machine/message.ts";
 import { sendMessageUpdate } from "../workflows/contract.ts";
 import type { Deps } from "./deps.ts";
@@ -35,26 +39,59 @@ export async function sendMessage(
   const known = message.id === undefined ? null : await look();
   if (known !== null) return asStored(messageId, text, known);
   if (!(await conversationExists(db, conversationId))) throw notFound();
+  if (message.id !== undefined && (await isOurs(db, conversationId, messageId))) throw conflict(messageId);
 
-  const sent = await workflows.update(
-    conversationId,
-    sendMessageUpdate,
-    [{ messageId, text, images: [], delivery: message.delivery ?? "direct" }],
-    messageId,
-  );
+  const delivery = message.delivery ?? "direct";
+  const submit = { messageId, text, images: [], delivery };
+  const sent = await workflows.update(conversationId, sendMessageUpdate, [submit]);
   // The message itself and not its step: what was accepted into a history that is rewritten comes at a later step.
   const stored = await awaitProjection(hub, conversationId, look);
   if (stored !== null) return asStored(messageId, text, stored);
+  if (sent.sequence === null && (await wasWithdrawn(db, conversationId, sent.step, look))) {
+    throw conflict(messageId, "The message of this id was withdrawn. Send yours under a new one.");
+  }
   return { messageId, sequence: sent.sequence, delivery: sent.delivery, pending: true };
 }
 
 function asStored(messageId: string, text: string, stored: FoundMessage): SentMessage {
-  if (stored.text !== text) {
-    throw new Problem("message_id_conflict", "Another message has this id. Send yours under a new one.", {
-      messageId,
-    });
-  }
+  if (stored.text !== text) throw conflict(messageId);
   return { messageId, sequence: stored.sequence, delivery: stored.delivery };
+}
+
+const conflict = (
+  messageId: string,
+  detail = "Another message has this id. Send yours under a new one.",
+): Problem => new Problem("message_id_conflict", detail, { messageId });
+
+/** The id is that of an answer, a result, a note: stored twice, it would keep every later commit from being stored. */
+async function isOurs(db: Database, conversationId: string, messageId: string): Promise<boolean> {
+  const rows = await db.orm
+    .select({ id: messages.id })
+    .from(messages)
+    .where(
+      and(
+        eq(messages.conversationId, conversationId),
+        eq(messages.id, messageId),
+        ne(messages.messageType, "user"),
+      ),
+    );
+  return rows.length > 0;
+}
+
+/** The row has the step in which the message was queued, and not the message: what an id stood for once is over. */
+async function wasWithdrawn(
+  db: Database,
+  conversationId: string,
+  step: number,
+  look: () => Promise<FoundMessage | null>,
+): Promise<boolean> {
+  try {
+    const at = await stepOf(db, conversationId);
+    return at !== null && at >= step && (await look()) === null;
+  } catch (error) {
+    if (isUnavailable(error)) return false;
+    throw error;
+  }
 }
 
 export function refuseImages({ images }: NewMessage): void {

@@ -14,27 +14,22 @@ import { summaries, toPerson } from "./wording.ts";
 
 /** REQ-BED-020: asks for the summary; the calls that will not run are named in the prompt. */
 export function startContinuation(draft: Draft, rejectedToolCalls: readonly ToolCall[]): void {
-  const state: Pending = {
-    kind: "awaiting_continuation",
-    rejectedToolCalls,
-    triggerUsage: draft.conversation.lastUsage,
-    attempt: 1,
-    requestId: "",
-    retry: null,
-  };
-  requestContinuation(draft, state, 1);
+  requestContinuation(draft, { rejectedToolCalls, triggerUsage: draft.conversation.lastUsage }, 1);
 }
 
 /** Asks (again) under a new generation id. */
-export function requestContinuation(draft: Draft, state: Pending, attempt: number): void {
+export function requestContinuation(draft: Draft, cause: Cause, attempt: number): void {
+  const { rejectedToolCalls, triggerUsage } = cause;
   const requestId = draft.newId();
-  draft.enter({ ...state, attempt, requestId, retry: null });
-  draft.order({
-    kind: "request_continuation",
-    requestId,
+  draft.enter({
+    kind: "awaiting_continuation",
+    rejectedToolCalls,
+    triggerUsage,
     attempt,
-    rejectedToolCalls: state.rejectedToolCalls,
+    requestId,
+    retry: null,
   });
+  draft.order({ kind: "request_continuation", requestId, attempt, rejectedToolCalls });
 }
 
 /** REQ-BED-023: by hand, from idle or after an error, at any usage. */
@@ -84,6 +79,7 @@ export function cancelContinuation(draft: Draft, state: Pending): void {
 
 type Response = Extract<ConversationEvent, { kind: "llm_response" }>;
 type Pending = StateOf<"awaiting_continuation">;
+type Cause = Pick<Pending, "rejectedToolCalls" | "triggerUsage">;
 
 /** A continuation by hand belongs to no run and stops none. */
 function exhaust(

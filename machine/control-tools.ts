@@ -70,4 +70,4 @@ const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !isList(value);
 const isText = (value: Json | undefined): value is string => typeof value === "string" && value.trim() !== "";
 const isSeconds = (value: Json): value is number =>
-  typeof value === "number" && value > 0 && Number.isFinite(value);
+  typeof value === "number" && value > 0 && value < Infinity;

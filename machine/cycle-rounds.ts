@@ -19,24 +19,24 @@ export type Round = {
   readonly durationMs: number;
 };
 
+type OpenRound = Round & { readonly results: string[] };
+
 /** The rounds of one cycle, in order. */
 export function roundsOf(messages: readonly Message[]): Round[] {
-  const rounds: Round[] = [];
+  const rounds: OpenRound[] = [];
   let input: string[] = [];
-  let results: string[] = [];
   for (const message of messages) {
     switch (message.type) {
       case "agent": {
         const { requestId, durationMs } = message.display;
         const { id: output, usage } = message;
-        results = [];
-        rounds.push({ requestId, input, output, results, usage, durationMs });
+        rounds.push({ requestId, input, output, results: [], usage, durationMs });
         input = [];
         break;
       }
       case "tool":
         input.push(message.id);
-        results.push(message.id);
+        rounds.at(-1)?.results.push(message.id);
         break;
       case "user":
       case "system":

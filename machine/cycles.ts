@@ -78,8 +78,7 @@ export type Cycle = {
 
 /** A cycle as steps, for people, or as rounds, as the model was served. */
 export function viewOf({ root, messages }: RequestCycle, view: CycleView): Cycle {
-  const last = messages.at(-1);
-  const stop = last?.type === "run_stop" ? last : null;
+  const stop = messages.findLast((message) => message.type === "run_stop");
   const head = {
     id: root.id,
     root: root.id,

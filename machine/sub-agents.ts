@@ -31,11 +31,7 @@ export function onTaskGiven(draft: Draft, messageId: string, task: string): void
 /** REQ-BED-008: the last result ends the wait; success and failure count alike. */
 export function onSubAgentFinished(draft: Draft, id: string, outcome: SubAgentOutcome): void {
   const state = draft.state;
-  if (
-    state.kind !== "awaiting_sub_agents" &&
-    !(state.kind === "cancelling" && state.stopping === "sub_agents")
-  )
-    return;
+  if (!("pending" in state)) return;
   const children = withOutcome(state, id, outcome);
   if (children === null) return;
   tellFinished(draft, state, children);

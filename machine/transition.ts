@@ -85,22 +85,19 @@ function apply(draft: Draft, event: Event): Rejection | null {
 }
 
 type Requesting = StateOf<"llm_requesting"> | StateOf<"awaiting_continuation">;
+type StoppingRequest = Extract<Cancelling, { stopping: "request" }>;
 
-const isRequesting = (state: State, requestId: string): state is Requesting =>
-  (state.kind === "llm_requesting" || state.kind === "awaiting_continuation") &&
-  state.requestId === requestId;
+const concerns = (state: State, requestId: string): state is Requesting | StoppingRequest =>
+  "requestId" in state && state.requestId === requestId;
 
 const awaitsRequest = (state: State, requestId: string): state is Requesting =>
-  isRequesting(state, requestId) && state.retry === null;
+  concerns(state, requestId) && state.kind !== "cancelling" && state.retry === null;
 
 const awaitsRetry = (state: State, requestId: string): state is Requesting =>
-  isRequesting(state, requestId) && state.retry !== null;
+  concerns(state, requestId) && state.kind !== "cancelling" && state.retry !== null;
 
-const stopsRequest = (
-  state: State,
-  requestId: string,
-): state is Extract<Cancelling, { stopping: "request" }> =>
-  state.kind === "cancelling" && state.stopping === "request" && state.requestId === requestId;
+const stopsRequest = (state: State, requestId: string): state is StoppingRequest =>
+  concerns(state, requestId) && state.kind === "cancelling";
 
 function onAnswer(draft: Draft, state: Requesting, response: Response): void {
   if (state.kind === "llm_requesting") onResponse(draft, response);
@@ -109,11 +106,9 @@ function onAnswer(draft: Draft, state: Requesting, response: Response): void {
 
 function onToolCompleted(draft: Draft, event: ToolCompleted): void {
   const { state } = draft;
-  if (state.kind === "cancelling" && state.stopping === "tool" && state.operationId === event.operationId) {
-    onToolStopped(draft, state, event.output, event.durationMs);
-  } else if (state.kind === "tool_executing" && state.operationId === event.operationId) {
-    const output = event.status === "interrupted" ? toModel.interrupted : event.output;
-    const answer = answerCall(draft, state.current, event.status, output, event.durationMs);
-    advance(draft, { remaining: state.remaining, completed: [...state.completed, answer] });
-  }
+  if (!("operationId" in state) || state.operationId !== event.operationId) return;
+  if (state.kind === "cancelling") return onToolStopped(draft, state, event.output, event.durationMs);
+  const output = event.status === "interrupted" ? toModel.interrupted : event.output;
+  const answer = answerCall(draft, state.current, event.status, output, event.durationMs);
+  advance(draft, { remaining: state.remaining, completed: [...state.completed, answer] });
 }

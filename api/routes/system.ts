@@ -2,6 +2,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Deps } from "../deps.ts";
 import { Problem } from "../problem.ts";
+import type { Pulse } from "../pulse.ts";
 import { createRouter } from "../router.ts";
 import { text } from "../schemas/common.ts";
 import { problems } from "../schemas/problem.ts";
@@ -103,26 +104,11 @@ const metrics = createRoute({
   responses: { 200: { description: "Samples.", content: plain }, ...problems() },
 });
 
-/** Milliseconds until a database that does not answer counts as unreachable. */
-const PROBE_MS = 2_000;
+export function systemRoutes(deps: Deps, pulse: Pulse) {
+  const { models, workflows, toolHost } = deps;
 
-export function systemRoutes(deps: Deps) {
-  const { db, models, workflows, toolHost } = deps;
-
-  const databaseMissing = async (): Promise<"postgres"[]> => {
-    let timeout: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timeout = setTimeout(() => reject(new Error("The database does not answer.")), PROBE_MS);
-    });
-    try {
-      await Promise.race([db.sql`select 1`, late]);
-      return [];
-    } catch {
-      return ["postgres"];
-    } finally {
-      clearTimeout(timeout);
-    }
-  };
+  const databaseMissing = async (): Promise<"postgres"[]> =>
+    (await pulse.feel()) === "answers" ? [] : ["postgres"];
 
   return createRouter()
     .openapi(listModels, (c) => {

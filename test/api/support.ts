@@ -4,8 +4,9 @@ import { createApp, type Api } from "../../api/app.ts";
 import type { Deps, Models } from "../../api/deps.ts";
 import { createHub, type Hub } from "../../api/events/hub.ts";
 import { createMetrics } from "../../api/metrics.ts";
+import { serve } from "../../api/serve.ts";
 import { connectWorkflows } from "../../api/workflow.ts";
-import { openDatabase, type Database } from "../../db/connect.ts";
+import { type Database, openDatabase } from "../../db/connect.ts";
 import { listen, type Notifications } from "../../db/notifications.ts";
 import { listModels, windowOf } from "../../llm/models.ts";
 import { freshDatabase } from "../support/database.ts";
@@ -26,6 +27,9 @@ export type TestApi = {
   readonly stop: () => void;
   /** What was reported to the log. */
   readonly reports: unknown[];
+} & Requests;
+
+export type Requests = {
   readonly get: (path: string, init?: RequestInit) => Promise<Response>;
   /** With a JSON body, if there is one. */
   readonly send: (
@@ -36,6 +40,28 @@ export type TestApi = {
   ) => Promise<Response>;
 };
 
+const requestsBy = (get: Requests["get"]): Requests => ({
+  get,
+  send: (method, path, body, headers = {}) =>
+    get(path, {
+      method,
+      ...(body === undefined
+        ? { headers }
+        : {
+            headers: { "content-type": "application/json", ...headers },
+            body: typeof body === "string" ? body : JSON.stringify(body),
+          }),
+    }),
+});
+
+/** The same over a socket: what any client of the network gets. */
+export async function serveApi({ api }: TestApi): Promise<Requests & { readonly url: string }> {
+  const listening = await serve((request) => api.fetch(request), { host: "127.0.0.1", port: 0 });
+  ends.unshift(() => listening.close(0));
+  const { url } = listening;
+  return { url, ...requestsBy((path, init) => fetch(url + path, init)) };
+}
+
 type Overrides = Partial<Deps> & { readonly databaseUrl?: string };
 
 const ends: (() => Promise<unknown>)[] = [];
@@ -44,33 +70,31 @@ afterAll(() => Promise.all(ends.map((end) => end())));
 /** Reads, streams and refusals need no workflow: Temporal cannot be reached here. */
 export async function startApi(overrides: Overrides = {}): Promise<TestApi> {
   const databaseUrl = overrides.databaseUrl ?? (await freshDatabase());
-  const db = openDatabase(databaseUrl, { max: 6, applicationName: "test api" });
-  const notifications = listen(databaseUrl);
-  ends.push(() => notifications.close().then(() => db.close()));
-  if (overrides.databaseUrl === undefined) await notifications.ready;
   const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none" };
-  return apiOn(databaseUrl, db, notifications, temporal, "nowhere", overrides);
+  const started = apiOn(databaseUrl, temporal, "nowhere", overrides);
+  if (overrides.databaseUrl === undefined) await started.notifications.ready;
+  return started;
 }
 
 /** The whole thing: workflows, workers, tools. */
-export function startApiOn(system: System, overrides: Partial<Deps> = {}): TestApi {
-  const { config, db, notifications } = system;
+export function startApiOn({ config }: Pick<System, "config">, overrides: Partial<Deps> = {}): TestApi {
   const temporal = {
     address: config.temporalAddress,
     namespace: config.temporalNamespace,
     taskQueue: config.taskQueue,
   };
-  return apiOn(config.databaseUrl, db, notifications, temporal, config.toolHost, overrides);
+  return apiOn(config.databaseUrl, temporal, config.toolHost, overrides);
 }
 
 function apiOn(
   url: string,
-  db: Database,
-  notifications: Notifications,
   temporal: Parameters<typeof connectWorkflows>[0],
   toolHost: string,
   overrides: Partial<Deps>,
 ): TestApi {
+  const db = openDatabase(url, { max: 6, applicationName: "test api" });
+  const notifications = listen(url);
+  ends.push(() => notifications.close().then(() => db.close()));
   const workflows = connectWorkflows(temporal);
   ends.push(() => workflows.close());
   const closing = new AbortController();
@@ -92,7 +116,6 @@ function apiOn(
     report: (_, error) => void reports.push(error),
     ...overrides,
   });
-  const get: TestApi["get"] = async (path, init) => api.request(path, init);
   return {
     api,
     url,
@@ -102,17 +125,7 @@ function apiOn(
     models,
     reports,
     stop: () => closing.abort(),
-    get,
-    send: (method, path, body, headers = {}) =>
-      get(path, {
-        method,
-        ...(body === undefined
-          ? { headers }
-          : {
-              headers: { "content-type": "application/json", ...headers },
-              body: typeof body === "string" ? body : JSON.stringify(body),
-            }),
-      }),
+    ...requestsBy(async (path, init) => api.request(path, init)),
   };
 }
 

@@ -153,6 +153,10 @@ describe("Cancel", () => {
     ]);
   });
 
+  test("cancelling{sub_agents} | nothing starts in the place of a child that has reported", () => {
+    expect(expectOutcome(cancellingChildren(10), childDone("c1")).orders).toEqual([]);
+  });
+
   test("awaiting_sub_agents | → idle when every child has reported; one result with each child's outcome", () => {
     const waiting = expectOutcome(cancellingChildren(2, [call("t2")]), childFailed("c2"));
     expect(inState(waiting, "cancelling")).toMatchObject({ pending: [{ id: "c1" }] });

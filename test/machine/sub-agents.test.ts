@@ -1,5 +1,6 @@
 /** A parent with its sub-agents, and a sub-agent from its task to its end (REQ-BED-008, 009, 018, 024). */
 import { describe, expect, test } from "vitest";
+import { aggregate } from "../../machine/children.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
 import {
   cancel,
@@ -17,6 +18,7 @@ import { History } from "./history.ts";
 import {
   awaitingChildren,
   call,
+  childrenOf,
   completed,
   conversationIn,
   executing,
@@ -118,6 +120,13 @@ describe("a parent", () => {
       current: call("t2"),
       completed: [{ toolCallId: "s1", status: "completed" }],
     });
+  });
+
+  test("reads of those that have ended, each under its task's number", () => {
+    const outcome = { success: true, result: "found" };
+    expect(aggregate({ ...childrenOf(3), finished: [{ id: "c2", outcome }] })).toEqual([
+      { type: "text", text: "Task 2: task 2\nSucceeded: found" },
+    ]);
   });
 
   test("reads at most 16 KiB of each text, cut between characters", () => {

@@ -79,7 +79,8 @@ describe.each(EVERY_STATE)("in $kind $stopping", (state) => {
       for (const context of [ROOT, SUB_AGENT]) {
         const answer = transition(conversationIn(state, { run }), context, at(event));
         if ("reject" in answer) continue;
-        expect(answer.conversation.run?.cycleId ?? null).toBe(cycleAfter(answer, run));
+        const after = answer.conversation.run;
+        expect(after === null ? null : after.cycleId).toBe(cycleAfter(answer, run));
       }
     }
   });

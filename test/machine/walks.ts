@@ -20,7 +20,7 @@ export type Walk = {
 };
 
 /** While mutants are tried: few, and always the same, so that a score can be repeated. */
-const MUTATING = process.env["MUTATION"] === "true";
+export const MUTATING = process.env["MUTATION"] === "true";
 const LENGTH = 70;
 
 export const settings = MUTATING ? { numRuns: 30, seed: 1 } : { numRuns: 200 };

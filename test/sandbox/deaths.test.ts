@@ -29,31 +29,28 @@ const CHILDREN: Readonly<Record<string, string>> = {
 };
 
 describe.each(Object.entries(CHILDREN))("%s", (_kind, child) => {
-  test.each(["its command ends", "a cancel", "the time is over"] as const)(
-    "dies: %s",
-    async (reason) => {
-      const mark = randomUUID();
-      const controller = new AbortController();
-      let told = 0;
-      const running = run(mark, reason === "its command ends" ? child : `${child}; sleep 300`, {
-        signal: controller.signal,
-        timeoutMs: reason === "the time is over" ? 400 : 60_000,
-        onOutput: (text) => {
-          if (reason !== "a cancel" || !text.includes("up")) return;
-          told = performance.now();
-          controller.abort();
-        },
-      });
-      const result = await running;
-      expect(result.output).toContain("up");
-      expect(survivors(mark)).toEqual([]);
-      if (reason === "a cancel") expect(performance.now() - told).toBeLessThan(WITHIN_MS);
-      expect(result).toMatchObject({
-        aborted: reason === "a cancel",
-        timedOut: reason === "the time is over",
-      });
-    },
-  );
+  test.each(["its command ends", "a cancel", "the time is over"] as const)("dies: %s", async (reason) => {
+    const mark = randomUUID();
+    const controller = new AbortController();
+    let told = 0;
+    const running = run(mark, reason === "its command ends" ? child : `${child}; sleep 300`, {
+      signal: controller.signal,
+      timeoutMs: reason === "the time is over" ? 400 : 60_000,
+      onOutput: (text) => {
+        if (reason !== "a cancel" || !text.includes("up")) return;
+        told = performance.now();
+        controller.abort();
+      },
+    });
+    const result = await running;
+    expect(result.output).toContain("up");
+    expect(survivors(mark)).toEqual([]);
+    if (reason === "a cancel") expect(performance.now() - told).toBeLessThan(WITHIN_MS);
+    expect(result).toMatchObject({
+      aborted: reason === "a cancel",
+      timedOut: reason === "the time is over",
+    });
+  });
 
   test("dies: the worker is killed", async () => {
     const mark = randomUUID();
