@@ -18,12 +18,12 @@ const SETTINGS: Readonly<Record<string, number | boolean>> = {
   "history.timerProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.outboundProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.visibilityProcessorMaxPollRPS": POLLS_PER_SECOND,
-  // A cancel is pushed to the worker instead of waiting for a heartbeat.
-  "frontend.WorkerCommandsEnabled": true,
-  "system.enableCancelActivityWorkerCommand": true,
   // Activities without a workflow: the questions to a tool host (describeHost, checkDirectory).
   "activity.enableStandalone": true,
 };
+
+/** A cancel is pushed to the worker instead of waiting for a heartbeat. */
+const PUSH = ["frontend.WorkerCommandsEnabled", "system.enableCancelActivityWorkerCommand"];
 
 export type TemporalOptions = {
   /** Path of the program. */
@@ -35,6 +35,8 @@ export type TemporalOptions = {
   readonly port: number;
   /** null: no Web UI. */
   readonly uiPort: number | null;
+  /** false: as a server before 1.32, which leaves the news of a cancel to the next heartbeat. */
+  readonly pushesCancels?: boolean;
 };
 
 export type Command = {
@@ -45,14 +47,15 @@ export type Command = {
 
 /** What to run for a server with these options. It listens on loopback only. */
 export function temporalCommand(options: TemporalOptions): Command {
-  const { binary, dbFile, namespace = "default", port, uiPort } = options;
+  const { binary, dbFile, namespace = "default", port, uiPort, pushesCancels = true } = options;
   // Safe against a killed process, though not against power loss; a lost Temporal database loses no conversation.
   const pragmas = ["journal_mode=WAL", "synchronous=NORMAL"].flatMap((pragma) => ["--sqlite-pragma", pragma]);
   const attributes = Object.keys(SEARCH_ATTRIBUTES).flatMap((name) => [
     "--search-attribute",
     `${name}=Keyword`,
   ]);
-  const settings = Object.entries(SETTINGS).flatMap(([key, value]) => [
+  const push = Object.fromEntries(PUSH.map((key) => [key, pushesCancels]));
+  const settings = Object.entries({ ...SETTINGS, ...push }).flatMap(([key, value]) => [
     "--dynamic-config-value",
     `${key}=${JSON.stringify(value)}`,
   ]);
@@ -116,6 +119,7 @@ export async function startTemporal(options: {
   readonly dbFile?: string;
   readonly port?: number;
   readonly uiPort?: number | null;
+  readonly pushesCancels?: boolean;
 }): Promise<RunningTemporal> {
   const { port = await freePort(), uiPort = null } = options;
   const { command, args, env } = temporalCommand({ ...options, port, uiPort });

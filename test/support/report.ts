@@ -17,12 +17,15 @@ async function report(conversation: TestConversation): Promise<void> {
   const { events } = await conversation.handle.fetchHistory();
   const lines = (events ?? []).slice(-EVENTS).map((event) => {
     const at = new Date(Number(event.eventTime?.seconds ?? 0) * 1000).toISOString().slice(11, 19);
+    const kind = Object.entries(event).find(
+      ([key, value]) => key.endsWith("Attributes") && value != null,
+    )?.[0];
     const name =
       event.activityTaskScheduledEventAttributes?.activityType?.name ??
       event.activityTaskTimedOutEventAttributes?.failure?.timeoutFailureInfo?.timeoutType ??
       event.workflowTaskTimedOutEventAttributes?.timeoutType ??
       "";
-    return `${at} ${String(event.eventType)} ${String(name)}`;
+    return `${at} ${kind ?? ""} ${String(name)}`;
   });
   const { state } = (await conversation.stored()).conversation;
   console.log(`conversation ${conversation.id}: ${JSON.stringify(state)}\n${lines.join("\n")}`);

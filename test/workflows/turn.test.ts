@@ -74,7 +74,7 @@ test("a cancelled request is closed upstream, nothing of it is kept, and a resen
   await conversation.untilState("idle");
   await request?.ended;
   expect(request?.end).toBe("client_closed");
-  await conversation.send("unheard");
+  await conversation.send("two");
   await conversation.until(({ conversation: { state, sequence } }) => state.kind === "idle" && sequence >= 5);
   const texts = JSON.stringify(await conversation.messages());
   expect(texts).toContain("new reply");

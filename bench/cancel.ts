@@ -1,0 +1,100 @@
+/** Measures: from the POST of a cancel to the death of the last process, with other tools running at the same time. */
+import { readdirSync, readFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { say, toolCall } from "../local/scripted/script.ts";
+import { Conversation, type Product } from "./product.ts";
+
+/** Each writes the ids of its processes to files named after them in its directory. */
+export const TREES = {
+  "sleep 300": "touch $$; exec sleep 300",
+  "setsid, nohup, traps":
+    "touch $$; (setsid sleep 300 & touch $!; wait) & (nohup sleep 300 > /dev/null & touch $!; wait) & " +
+    "(trap '' TERM INT HUP; touch $BASHPID; while :; do sleep 1; done) & wait",
+  "a re-parented daemon": "touch $$; (setsid bash -c 'touch $$; exec sleep 300' &); sleep 300",
+} as const;
+
+const DEATH_MS = 10_000;
+
+export type Cancels = { readonly samples: readonly number[]; readonly survivors: number };
+
+/** @param at how many conversations run the tree; each is cancelled in its turn, `cancels` in all. */
+export async function cancels(
+  product: Product,
+  dir: string,
+  tree: keyof typeof TREES,
+  at: number,
+  count: number,
+): Promise<Cancels> {
+  const running = await Promise.all(
+    Array.from({ length: at }, async (_, n) => {
+      const cwd = join(dir, `${tree.replaceAll(/\W+/g, "-")}-${at}-${n}`);
+      mkdirSync(cwd, { recursive: true });
+      const conversation = await Conversation.open(product, cwd);
+      const command = `rm -f [0-9]*; ${TREES[tree]}`;
+      const calls = Array.from({ length: count + 1 }, () => say(toolCall("bash", { command })));
+      const tag = product.model.script(`tree-${conversation.id}`, calls);
+      await startTree(conversation, cwd, tree, tag);
+      return { conversation, cwd, tag };
+    }),
+  );
+  const samples: number[] = [];
+  let survivors = 0;
+  for (let n = 0; n < count; n++) {
+    const one = running[n % at];
+    if (one === undefined) break;
+    const pids = pidsIn(one.cwd);
+    const idle = await one.conversation.nextState("idle");
+    const posted = performance.now();
+    void one.conversation.cancel();
+    const died = await allDead(pids);
+    if (died === null) survivors++;
+    else samples.push(died - posted);
+    await idle.at;
+    if (n + at < count) await startTree(one.conversation, one.cwd, tree, one.tag);
+  }
+  await Promise.all(running.map(({ conversation }) => conversation.cancel()));
+  return { samples, survivors };
+}
+
+async function startTree(
+  conversation: Conversation,
+  cwd: string,
+  tree: keyof typeof TREES,
+  tag: string,
+): Promise<void> {
+  const executing = await conversation.nextState("tool_executing");
+  await conversation.send(`go ${tag}`);
+  await executing.at;
+  const wanted = TREES[tree].split("touch ").length - 1;
+  for (;;) {
+    const pids = pidsIn(cwd);
+    if (pids.length >= wanted && pids.every(isAlive)) return;
+    await pause(2);
+  }
+}
+
+const pidsIn = (cwd: string): number[] =>
+  readdirSync(cwd)
+    .map(Number)
+    .filter((pid) => pid > 0);
+
+/** The time of the last death, to a millisecond; null if somebody lives on. */
+async function allDead(pids: readonly number[]): Promise<number | null> {
+  const started = performance.now();
+  while (performance.now() - started < DEATH_MS) {
+    if (!pids.some(isAlive)) return performance.now();
+    await pause(1);
+  }
+  return null;
+}
+
+/** A zombie is dead. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));

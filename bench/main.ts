@@ -1,0 +1,70 @@
+/**
+ * `npm run bench`: starts the product as a person would, measures it over HTTP, and prints one table, each figure
+ * beside its goal. On a machine that does nothing else; about three minutes. `-- --only rounds,turns` measures a part.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { cancels, TREES } from "./cancel.ts";
+import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
+import { temporalFloor } from "./floor.ts";
+import { startProduct, type Product } from "./product.ts";
+import { plainTurns, toolRounds } from "./rounds.ts";
+import { ms, quantile, spread, table, type Row } from "./stats.ts";
+
+const only = process.argv.includes("--only") ? process.argv.at(-1)?.split(",") : undefined;
+const rows: Row[] = [];
+const dir = mkdtempSync(join(tmpdir(), "bedrock-bench-"));
+const dataDir = join(dir, "data");
+let product: Product | null = null;
+try {
+  // The first start makes the database; the figure is of the second.
+  await (await startProduct(dataDir)).stop();
+  product = await startProduct(dataDir);
+  rows.push({ what: "start to ready, warm", figures: ms(product.startMs), goal: "4 s" });
+  const running = product;
+
+  await measure("rounds", async () => {
+    const floor = quantile(await temporalFloor(running.temporalAddress, 50), 0.5);
+    const rounds = await toolRounds(running, dir);
+    const ratio = (quantile(rounds, 0.5) / floor).toFixed(2);
+    rows.push({ what: "Temporal's floor: 2 activities, 2 local", figures: ms(floor), goal: "" });
+    rows.push({ what: "tool round with `bash true`", figures: spread(rounds), goal: "25 ms" });
+    rows.push({ what: "tool round / floor", figures: ratio, goal: "" });
+  });
+  await measure("turns", async () => {
+    const turns = await plainTurns(running, dir, 50);
+    rows.push({ what: "turn without tools, POST to idle", figures: spread(turns), goal: "25 ms" });
+  });
+  await measure("cancel", async () => {
+    for (const tree of Object.keys(TREES) as (keyof typeof TREES)[]) {
+      for (const at of [1, 20, 100]) {
+        const { samples, survivors } = await cancels(running, dir, tree, at, Math.max(at, 40));
+        rows.push({
+          what: `cancel to the last death: ${tree}, ${at} running`,
+          figures: `${spread(samples, [0.5, 0.99])}, ${survivors} survivors`,
+          goal: "p50 30 ms, p99 80 ms, 0",
+        });
+      }
+    }
+  });
+  await measure("deltas", async () => {
+    const deltas = await firstDeltas(running, dir, 40);
+    rows.push({ what: "first delta to the client", figures: spread(deltas), goal: "5 ms + batching" });
+    for (const streams of [0, 50]) {
+      const commits = await commitsWhileStreaming(running, dir, streams, 40);
+      const what = `POST to its commit, ${streams} conversations streaming`;
+      rows.push({ what, figures: spread(commits), goal: "" });
+    }
+  });
+} finally {
+  await product?.stop();
+  rmSync(dir, { recursive: true, force: true });
+}
+console.log(`\n${table(rows)}`);
+
+async function measure(name: string, body: () => Promise<void>): Promise<void> {
+  if (only !== undefined && !only.includes(name)) return;
+  console.log(`measuring: ${name}`);
+  await body();
+}

@@ -1,0 +1,36 @@
+/** Measures: from the end of a response to the arrival of the next request, with `bash true` between; turns. */
+import { say, toolCall } from "../local/scripted/script.ts";
+import { Conversation, type Product } from "./product.ts";
+
+const ROUNDS = 50;
+const WARM_UP = 5;
+
+/** Milliseconds of each round but the first few. */
+export async function toolRounds(product: Product, cwd: string): Promise<number[]> {
+  const conversation = await Conversation.open(product, cwd);
+  const name = `rounds-${conversation.id}`;
+  const rounds = Array.from({ length: ROUNDS + WARM_UP }, () => say(toolCall("bash", { command: "true" })));
+  const idle = await conversation.nextState("idle");
+  await conversation.send(`go ${product.model.script(name, [...rounds, say("Done.")])}`);
+  await idle.at;
+  const requests = product.model.requestsOf(name);
+  return requests
+    .slice(1)
+    .map((request, n) => request.arrivedAt - (requests[n]?.endedAt ?? Number.NaN))
+    .slice(WARM_UP);
+}
+
+/** Milliseconds from the POST of a message to `state.changed` idle, without tools. */
+export async function plainTurns(product: Product, cwd: string, turns: number): Promise<number[]> {
+  const conversation = await Conversation.open(product, cwd);
+  const answers = Array.from({ length: turns + WARM_UP }, () => say("Yes."));
+  const tag = product.model.script(`turns-${conversation.id}`, answers);
+  const samples: number[] = [];
+  for (let n = 0; n < turns + WARM_UP; n++) {
+    const idle = await conversation.nextState("idle");
+    const posted = performance.now();
+    await conversation.send(`go ${tag}`);
+    samples.push((await idle.at) - posted);
+  }
+  return samples.slice(WARM_UP);
+}

@@ -1,0 +1,112 @@
+/** REQ-BED-005: Stop of a tool, from the update to the last death and to what is stored. */
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, inject, test } from "vitest";
+import { say, toolCall } from "../../local/scripted/script.ts";
+import { startTemporal } from "../../local/temporal/server.ts";
+import { textOf, TestConversation } from "../support/conversation.ts";
+import { startSystem, type System } from "../support/system.ts";
+
+const TREE = `echo partly; trap "" TERM; (setsid sleep 300 &); echo $$ > pid-$NAME; while :; do sleep 1; done`;
+
+/** A conversation whose tool runs, and the id of its shell. */
+async function withRunningTool(system: System, conversation?: TestConversation) {
+  const opened = conversation ?? (await TestConversation.open(system));
+  const name = randomUUID();
+  const call = toolCall("bash", { command: TREE.replace("$NAME", name) });
+  const tag = system.model.script(name, [
+    say("Now. ", call, toolCall("bash", { command: "echo never" })),
+    say("After."),
+  ]);
+  await opened.send(`go ${tag}`);
+  const path = join(system.cwd, `pid-${name}`);
+  const pid = await until(
+    () => (existsSync(path) && Number.parseInt(readFileSync(path, "utf8"), 10)) || null,
+  );
+  return { conversation: opened, pid, name };
+}
+
+describe("a cancel of a tool", () => {
+  test("keeps what was printed, says idle once, after the last death, and the model reads that it was cancelled", async () => {
+    const system = await startSystem();
+    const { conversation, pid } = await withRunningTool(system);
+    const states: { readonly kind: string; readonly alive: boolean }[] = [];
+    const unsubscribe = system.notifications.onCommit(() => {
+      const alive = existsSync(`/proc/${pid}`);
+      void conversation
+        .stored()
+        .then(({ conversation: { state } }) => states.push({ kind: state.kind, alive }));
+    });
+    await Promise.all([conversation.cancel(), conversation.cancel()]);
+    await conversation.untilState("idle");
+    expect(existsSync(`/proc/${pid}`)).toBe(false);
+    await conversation.cancel();
+    await conversation.send("What happened?");
+    await conversation.until(
+      ({ conversation: { state, sequence } }) => state.kind === "idle" && sequence > 6,
+    );
+    unsubscribe();
+    expect(states.filter(({ kind, alive }) => kind === "idle" && alive)).toEqual([]);
+
+    expect(await conversation.types()).toEqual([
+      "user",
+      "agent",
+      "tool",
+      "tool",
+      "run_stop",
+      "user",
+      "agent",
+      "run_stop",
+    ]);
+    const [cancelled, skipped] = await conversation.results();
+    expect(cancelled?.status).toBe("cancelled");
+    expect(textOf(cancelled)).toContain("partly");
+    expect(skipped?.status).toBe("skipped");
+    const read = JSON.stringify(system.model.requests.at(-1)?.json);
+    expect(read).toMatch(/"partly.{0,60}"Cancelled by user".{0,20}"is_error":true/);
+  });
+
+  test(
+    "reaches the worker by the server's push; without it, by the next heartbeat",
+    { timeout: 120_000 },
+    async () => {
+      const old = await startTemporal({ binary: inject("temporalBinary"), pushesCancels: false });
+      const pushing = await startSystem();
+      const beating = await startSystem({ env: { TEMPORAL_ADDRESS: old.address } });
+      beating.defer(() => old.stop());
+      const times = { push: [] as number[], beat: [] as number[] };
+      for (let n = 0; n < 5; n++) {
+        times.push.push(await timeOfCancel(pushing));
+        times.beat.push(await timeOfCancel(beating));
+      }
+      // A beat comes every 500 ms, a push at once; that the tool dies in either case is the point.
+      expect(median(times.push)).toBeLessThan(median(times.beat));
+      expect(Math.max(...times.beat)).toBeLessThan(5_000);
+    },
+  );
+});
+
+/** Milliseconds from the cancel to the death of the tool's shell. */
+async function timeOfCancel(system: System): Promise<number> {
+  const { conversation, pid } = await withRunningTool(system);
+  const started = performance.now();
+  const cancelled = conversation.cancel();
+  await until(() => !existsSync(`/proc/${pid}`) || null);
+  const took = performance.now() - started;
+  await cancelled;
+  await conversation.untilState("idle");
+  return took;
+}
+
+const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+/** Polls; the test's time limit is the limit. */
+async function until<T>(look: () => T | null): Promise<T> {
+  for (;;) {
+    const found = look();
+    if (found !== null) return found;
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
