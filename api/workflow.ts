@@ -42,14 +42,11 @@ export type Workflows = {
   /**
    * Asks a conversation's workflow, which is started from its row if it does not run: it was archived, closed
    * itself, or was lost (docs/architecture.md, rule 10).
-   *
-   * @param updateId the same one again is answered as the first time; random unless given.
    */
   update<Ret, Args extends unknown[]>(
     conversationId: string,
     definition: UpdateDefinition<Ret, Args>,
     args: Args,
-    updateId?: string,
   ): Promise<Ret>;
   /** What Restricted mode has to work with on `host`. May be some seconds old. */
   sandboxOf(host: string): Promise<Sandbox>;
@@ -117,8 +114,9 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
     conversationId: string,
     definition: UpdateDefinition<Ret, Args>,
     args: Args,
-    updateId: string = randomUUID(),
   ): Promise<Ret> {
+    // However often it is sent, it is one update.
+    const updateId = randomUUID();
     const ask = (attempt: number): Promise<Ret> => {
       const options = { args, updateId };
       if (attempt === 1) {

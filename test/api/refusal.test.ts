@@ -1,0 +1,52 @@
+/** What the workflow refuses is told under the same code, with what a client needs to go on (docs/http.md, Errors). */
+import { expect, test } from "vitest";
+import { PROBLEMS } from "../../api/problem.ts";
+import { refusalProblem } from "../../api/refusal.ts";
+import type { State } from "../../machine/conversation.ts";
+import type { Refusal } from "../../workflows/contract.ts";
+import { problemOf } from "./support.ts";
+
+const message = "It cannot be done now. Try something else.";
+const idle: State = { kind: "idle" };
+const requesting: State = { kind: "llm_requesting", attempt: 1, requestId: "r", retry: null };
+const since = "2026-01-01T00:00:00.000Z";
+const cancelling: State = { kind: "cancelling", since, by: "user", stopping: "request", requestId: "r" };
+const toolCall = { id: "toolu_1", name: "request_mode_upgrade", input: {} };
+const round = { remaining: [], completed: [] };
+const asking: State = { kind: "awaiting_mode_approval", reason: "to write", toolCall, ...round };
+const tokens = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheCreationTokens: 0 };
+const exhausted: State = { kind: "context_exhausted", summary: "In short.", finalUsage: tokens };
+const startAnew = {
+  method: "POST",
+  path: "/api/conversations",
+  body: { continuedFrom: { id: "c1", seed: true } },
+};
+
+/** Each code with the state in which it is refused, and the members of its document. */
+const REFUSALS: { readonly [Code in Refusal["code"]]: readonly [State, object] } = {
+  agent_busy: [requesting, { state: requesting, cancel: "/api/conversations/c1/cancel" }],
+  cancellation_in_progress: [cancelling, { state: cancelling, cancel: "/api/conversations/c1/cancel" }],
+  context_exhausted: [exhausted, { state: exhausted, summary: "In short.", startAnew }],
+  sub_agent_read_only: [idle, { state: idle }],
+  no_pending_approval: [idle, { state: idle }],
+  approval_mismatch: [asking, { state: asking, pendingToolCallId: "toolu_1" }],
+  sandbox_unavailable: [idle, { requirements: expect.stringContaining("Landlock") as string }],
+  already_delivered: [idle, { state: idle }],
+  nothing_to_summarise: [idle, { state: idle }],
+  queue_full: [requesting, { state: requesting }],
+  not_found: [idle, { state: idle }],
+  invalid_request: [idle, { errors: [{ path: "", message }] }],
+};
+
+test.each(Object.entries(REFUSALS))("%s", async (name, [state, members]) => {
+  const code = name as Refusal["code"];
+  const document = await problemOf(refusalProblem({ code, message, state }, "c1").toResponse());
+  expect(document).toEqual({
+    type: `urn:bedrock:problem:${code}`,
+    title: PROBLEMS[code].title,
+    status: PROBLEMS[code].status,
+    code,
+    detail: message,
+    ...members,
+  });
+});

@@ -1,0 +1,95 @@
+/** Owns: a network between a client and a server that a test can break, in the ways in which networks and servers do. */
+import { connect, createServer, type NetConnectOpts, type Socket } from "node:net";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { afterAll } from "vitest";
+
+export type TcpProxy = {
+  /** On 127.0.0.1. */
+  readonly port: number;
+  /** Connections are broken, and new ones refused. */
+  cut(): Promise<void>;
+  /** Connections stay open and new ones are taken, but nothing passes, as with a server that is frozen. */
+  hang(): Promise<void>;
+  /** All is well again; after `hang`, what was sent meanwhile arrives. */
+  mend(): Promise<void>;
+};
+
+type Pair = { readonly client: Socket; readonly server: Socket };
+
+const started: (() => Promise<void>)[] = [];
+afterAll(() => Promise.all(started.map((end) => end())));
+
+export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
+  const pairs = new Set<Pair>();
+  let passing = true;
+
+  const join = ({ client, server }: Pair) => void client.pipe(server).pipe(client);
+  const part = ({ client, server }: Pair) => {
+    client.unpipe(server).pause();
+    server.unpipe(client).pause();
+  };
+  const destroy = ({ client, server }: Pair) => {
+    client.destroy();
+    server.destroy();
+  };
+
+  const listener = createServer((client) => {
+    const pair = { client, server: connect(target) };
+    pairs.add(pair);
+    for (const socket of [pair.client, pair.server]) {
+      socket.on("error", () => destroy(pair));
+      socket.on("close", () => {
+        destroy(pair);
+        pairs.delete(pair);
+      });
+    }
+    if (passing) join(pair);
+    else part(pair);
+  });
+  const listen = async (port: number) => {
+    listener.listen(port, "127.0.0.1");
+    await once(listener, "listening");
+  };
+  const cut = async () => {
+    if (!listener.listening) return;
+    const closed = once(listener, "close");
+    listener.close();
+    for (const pair of pairs) destroy(pair);
+    await closed;
+  };
+
+  await listen(0);
+  const { port } = listener.address() as AddressInfo;
+  started.push(cut);
+  return {
+    port,
+    cut,
+    hang() {
+      passing = false;
+      for (const pair of pairs) part(pair);
+      return Promise.resolve();
+    },
+    async mend() {
+      if (!listener.listening) await listen(port);
+      if (passing) return;
+      passing = true;
+      for (const pair of pairs) join(pair);
+    },
+  };
+}
+
+/** The same database by way of a proxy. */
+export async function proxyPostgres(url: string): Promise<{ proxy: TcpProxy; url: string }> {
+  const parsed = new URL(url);
+  const folder = parsed.searchParams.get("host");
+  const proxy = await startProxy(
+    folder === null
+      ? { host: parsed.hostname, port: Number(parsed.port || 5432) }
+      : { path: `${folder}/.s.PGSQL.${parsed.port || "5432"}` },
+  );
+  parsed.searchParams.delete("host");
+  parsed.hostname = "127.0.0.1";
+  parsed.port = String(proxy.port);
+  return { proxy, url: parsed.href };
+}
