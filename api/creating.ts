@@ -1,5 +1,6 @@
 /** Owns: making a conversation (REQ-BED-010, 014, 021): where it lives, in which mode, after which other one. */
 import { conversationExists } from "../db/conversations.ts";
+import { titleOf } from "../db/title.ts";
 import { type ConversationView, getConversation } from "../db/views.ts";
 import type { Opening } from "../workflows/contract.ts";
 import type { Deps } from "./deps.ts";
@@ -59,7 +60,8 @@ async function openingOf(deps: Deps, id: string, wanted: NewConversation): Promi
       userInitiated: true,
     },
     mode: sandbox.available ? "restricted" : "unrestricted",
-    title: title === "" ? null : title,
+    // Known now, the first message makes the slug, too.
+    title: title === "" ? titleOf(wanted.message?.text ?? "") : title,
     seed: continuedFrom?.seed === true && earlier !== null ? seedFrom(earlier.summary) : null,
     task: null,
   };

@@ -3,13 +3,11 @@
  * looked at first; of what two requests ask at once, the workflow takes one, for it remembers the ids that it took.
  * An update's own id must not be the message's: a refusal that was recorded under it would be answered for ever.
  */
-import { and, eq, ne } from "drizzle-orm";
 import type { Database } from "../db/connect.ts";
 import { conversationExists, stepOf } from "../db/conversations.ts";
 import { isUnavailable } from "../db/errors.ts";
 import { cleanText } from "../db/json.ts";
-import { findMessage, type FoundMessage } from "../db/messages.ts";
-import { messages } from "../db/schema.ts";
+import { findMessage, isTaken, type FoundMessage } from "../db/messages.ts";
 import type { Delivery } from "../machine/message.ts";
 import { sendMessageUpdate } from "../workflows/contract.ts";
 import type { Deps } from "./deps.ts";
@@ -39,7 +37,7 @@ export async function sendMessage(
   const known = message.id === undefined ? null : await look();
   if (known !== null) return asStored(messageId, text, known);
   if (!(await conversationExists(db, conversationId))) throw notFound();
-  if (message.id !== undefined && (await isOurs(db, conversationId, messageId))) throw conflict(messageId);
+  if (message.id !== undefined && (await isTaken(db, conversationId, messageId))) throw conflict(messageId);
 
   const delivery = message.delivery ?? "direct";
   const submit = { messageId, text, images: [], delivery };
@@ -62,21 +60,6 @@ const conflict = (
   messageId: string,
   detail = "Another message has this id. Send yours under a new one.",
 ): Problem => new Problem("message_id_conflict", detail, { messageId });
-
-/** The id is that of an answer, a result, a note: stored twice, it would keep every later commit from being stored. */
-async function isOurs(db: Database, conversationId: string, messageId: string): Promise<boolean> {
-  const rows = await db.orm
-    .select({ id: messages.id })
-    .from(messages)
-    .where(
-      and(
-        eq(messages.conversationId, conversationId),
-        eq(messages.id, messageId),
-        ne(messages.messageType, "user"),
-      ),
-    );
-  return rows.length > 0;
-}
 
 /** The row has the step in which the message was queued, and not the message: what an id stood for once is over. */
 async function wasWithdrawn(

@@ -57,6 +57,15 @@ export async function readLast(reader: Reader, id: string, n: number, before?: n
   return rows.reverse().map(toMessage);
 }
 
+/** A message of any type has this id: a second one would keep every later commit from being stored. */
+export async function isTaken(db: Database, conversationId: string, messageId: string): Promise<boolean> {
+  const rows = await db.orm
+    .select({ id: messages.id })
+    .from(messages)
+    .where(and(eq(messages.conversationId, conversationId), eq(messages.id, messageId)));
+  return rows.length > 0;
+}
+
 export type FoundMessage = {
   readonly text: string;
   readonly images: readonly ImageBlock[];

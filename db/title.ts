@@ -12,11 +12,17 @@ export function titleFrom(messages: readonly Message[]): string | null {
     if (message.type !== "user") continue;
     for (const block of message.content) {
       if (block.type !== "text") continue;
-      const line = block.text.split(/[\r\n\u2028\u2029]/).find((text) => text.trim() !== "");
-      if (line !== undefined) return shorten(line.trim());
+      const title = titleOf(block.text);
+      if (title !== null) return title;
     }
   }
   return null;
+}
+
+/** The first line that is not blank, at most 80 characters; null when there is none. */
+export function titleOf(text: string): string | null {
+  const line = text.split(/[\r\n\u2028\u2029]/).find((part) => part.trim() !== "");
+  return line === undefined ? null : shorten(line.trim());
 }
 
 function shorten(line: string): string {

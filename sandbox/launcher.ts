@@ -65,7 +65,10 @@ export function launch({ argv, cwd, env }: Program, onStreams: OnStreams): Runni
   const ended = new Promise<Ending>((end) => pending.set(id, { onStreams, end }));
   hold(current, true);
   current.stdin.write(Buffer.concat([Buffer.from(`run ${id} ${bytes.length}\n`), bytes]));
-  return { ended, kill: () => void (pending.has(id) && current.stdin.write(`kill ${id}\n`)) };
+  const kill = (): void => {
+    if (pending.has(id)) current.stdin.write(`kill ${id}\n`);
+  };
+  return { ended, kill };
 }
 
 function variables(env: Program["env"]): string[] {

@@ -1,0 +1,85 @@
+/** Every sentence that the machine writes. What the model reads is behaviour: it is changed in two places or not. */
+import { expect, test } from "vitest";
+import { summaries, toModel, toPerson } from "../../machine/wording.ts";
+
+test("to the model", () => {
+  const { unknownTool, invalidInput, disabledInRestricted, ...sentences } = toModel;
+  expect({
+    ...sentences,
+    unknownTool: unknownTool("fly"),
+    invalidInput: invalidInput("spawn_agents", '"tasks" must be a list.'),
+    disabledInRestricted: disabledInRestricted("patch", false),
+    disabledInSubAgent: disabledInRestricted("write", true),
+  }).toEqual({
+    skippedByCancel: "Skipped due to cancellation",
+    skippedByRestart: "Skipped: the system restarted before this call could run.",
+    skippedByContext: "Not executed: the context window is nearly full.",
+    skippedAfterSubmit: "Skipped: the result was already submitted.",
+    skippedByRefusal: "Skipped: the response was a refusal.",
+    interrupted:
+      "Interrupted: this call was running when its worker was lost. Its outcome is unknown: it may have had none, some or all of its effects. Check before relying on it or repeating it.",
+    malformedJson:
+      "The input of this call was not valid JSON, so it was not executed. Send the call again with valid JSON.",
+    truncated:
+      "This call was cut off by the output limit, so it was not executed. Send it again, in smaller pieces if it is long.",
+    continueText: "Your last message was cut off by the output limit. Continue exactly where it ended.",
+    alreadyUnrestricted: "Already in Unrestricted mode",
+    upgradeApproved: "The user approved the upgrade. The conversation is now in Unrestricted mode.",
+    upgradeDenied:
+      "The user denied the upgrade. The conversation stays in Restricted mode: continue without write access, or explain to the user what you would need.",
+    nowUnrestricted:
+      "The user approved the mode upgrade. The conversation is now in Unrestricted mode: bash runs without the sandbox and the tools that write files are enabled.",
+    nowRestricted:
+      "The user switched the conversation to Restricted mode. From now on bash runs in a read-only sandbox without network access, and the tools that write files are disabled. Use request_mode_upgrade to request write access.",
+    remindToSubmit:
+      "You ended your turn without submitting a result. Call submit_result with your final result.",
+    submitted: "Result submitted.",
+    unknownTool: 'There is no tool named "fly" in this conversation.',
+    invalidInput: 'Invalid input for spawn_agents: "tasks" must be a list.',
+    disabledInRestricted:
+      "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.",
+    disabledInSubAgent:
+      "Write tool is disabled in Restricted mode. A sub-agent has to do its task without writing.",
+  });
+});
+
+test("to the person", () => {
+  const { queueFull, approvalMismatch, runaway, gaveUp, ...sentences } = toPerson;
+  expect({
+    ...sentences,
+    queueFull: queueFull(32),
+    approvalMismatch: approvalMismatch("toolu_01"),
+    runaway: runaway(200),
+    gaveUp: gaveUp(3, "connection reset"),
+  }).toEqual({
+    agentBusy:
+      "The agent is busy. Cancel the current operation, or send the message as a steer or a follow-up.",
+    cancelling: "Cancellation in progress. Send the message when the conversation is idle.",
+    contextExhausted: "This conversation's context is exhausted. Start a new conversation from its summary.",
+    subAgentReadOnly: "A sub-agent is directed by its parent conversation. Send the message there.",
+    queueFull: "32 messages are waiting already. Withdraw one, or wait for the agent.",
+    alreadyDelivered: "This message is not waiting: it was delivered or never queued.",
+    noPendingApproval: "No mode upgrade is waiting for a decision.",
+    approvalMismatch: "Another request is waiting for a decision: toolu_01.",
+    sandboxUnavailable:
+      "Restricted mode needs the Landlock kernel sandbox (Linux 5.13 or newer, ideally 6.12), which this host does not have.",
+    nothingToSummarise: "There is nothing to summarise yet. Send a message first.",
+    refused: "The model declined to answer.",
+    cutOff: "The answer was cut off by the output limit.",
+    restarted: "The system restarted while the agent was working; the work was interrupted.",
+    runaway: "The agent was stopped after 200 requests in one run. Send a message to let it go on.",
+    gaveUp: "Failed after 3 attempts: connection reset",
+    contextFull: "Context window exhausted",
+    notSubmitted: "The sub-agent ended without submitting a result.",
+    stoppedBy: { user: "Cancelled by user", parent: "Cancelled with its parent", timeout: "Timed out" },
+    interrupted: "Interrupted by a restart of the system.",
+  });
+});
+
+test("in place of a summary", () => {
+  expect(summaries).toEqual({
+    cancelled: "Continuation cancelled by user.",
+    fallback:
+      "Context limit reached. The continuation summary could not be generated. Please start a new conversation.",
+  });
+});
