@@ -69,7 +69,7 @@ test("a worker killed while its tool runs: the outcome is unknown, and the tool 
   killed.signal("SIGKILL");
   await system.startWorker();
   await conversation.untilState("idle");
-  process.kill(pid, "SIGKILL");
+  await gone(pid);
   expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(1);
   const [result] = await conversation.results();
   expect(result?.status).toBe("interrupted");
