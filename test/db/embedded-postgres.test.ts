@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openClient } from "../../db/connect.ts";
 import { listen } from "../../db/notifications.ts";
+import { identify } from "../../local/process-identity.ts";
 import { startPostgres } from "../../local/postgres.ts";
 
 async function dataFolder(): Promise<string> {
@@ -31,14 +32,8 @@ async function query(url: string, text: string): Promise<unknown[]> {
   }
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
+/** What nobody has reaped yet is dead, too. */
+const isAlive = (pid: number): boolean => identify(pid) !== null;
 
 test("starts, is adopted by the next, comes back after kill -9 with its data, and stops", async () => {
   const dataDir = await dataFolder();
