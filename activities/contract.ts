@@ -17,6 +17,12 @@ export type CommitInput = {
   readonly opening: Opening | null;
 };
 
+/** Of an activity with an effect. */
+export type EffectInput = CommitInput & {
+  /** 0, and one more each time that the operation is ordered again because it had not started. */
+  readonly order: number;
+};
+
 /**
  * What came of an activity with an effect. `superseded`: the row does not wait for this operation (any more),
  * and the effect was not performed. `not_started`: the commit never succeeded, and neither was it.
@@ -30,9 +36,9 @@ type EventOf<K extends ConversationEvent["kind"]> = Extract<ConversationEvent, {
 export type RequestEvent = EventOf<"llm_response"> | EventOf<"llm_failed"> | EventOf<"llm_lost">;
 export type ToolEvent = EventOf<"tool_completed">;
 
-export type RequestInput = CommitInput & { readonly profile: Profile; readonly requestId: string };
+export type RequestInput = EffectInput & { readonly profile: Profile; readonly requestId: string };
 export type ContinuationInput = RequestInput & { readonly rejectedToolCalls: readonly ToolCall[] };
-export type ToolInput = CommitInput & {
+export type ToolInput = EffectInput & {
   readonly profile: Profile;
   readonly operationId: string;
   readonly call: ToolCall;

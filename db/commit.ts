@@ -3,7 +3,7 @@
  * The decision itself is in Postgres, in `commit_batches` (migrations/0001_commit_batches.sql), so that a commit
  * is one round trip.
  */
-import type { Batch, Committed } from "../machine/batch.ts";
+import type { Batch, Claim, Committed } from "../machine/batch.ts";
 import type { Conversation } from "../machine/conversation.ts";
 import type { Block, Message } from "../machine/message.ts";
 import type { Profile } from "../machine/profile.ts";
@@ -22,6 +22,7 @@ export type NewConversation = { readonly profile: Profile; readonly title: strin
  * Rejects when the database cannot be reached (`isUnavailable`); the same call may be repeated.
  *
  * @param batches ascending by step. Those that are applied already are skipped.
+ * @param claim is granted once: to another the answer says that the row waits for nothing.
  * @param opening makes the row if there is none yet and the first batch has step 1; else ignored.
  */
 export async function commit(
@@ -29,10 +30,12 @@ export async function commit(
   conversationId: string,
   batches: readonly Batch[],
   opening?: NewConversation,
+  claim?: Claim,
 ): Promise<Committed> {
   const payload = encodeJson({
     id: conversationId,
     opening: opening === undefined ? null : rowOf(opening, batches),
+    claim: claim ?? null,
     batches: batches.map((batch) => ({
       step: batch.step,
       id: batch.id,

@@ -17,6 +17,7 @@ import {
   timestamp,
   unique,
 } from "drizzle-orm/pg-core";
+import type { Claim } from "../machine/batch.ts";
 import type { Conversation, Mode, QueuedMessage, State, Usage } from "../machine/conversation.ts";
 import type { ImageBlock, Json, Message } from "../machine/message.ts";
 import type { Sandbox } from "../machine/profile.ts";
@@ -55,6 +56,8 @@ export const conversations = pgTable(
     step: counter("step").notNull(),
     batchId: text("batch_id"),
     awaits: text("awaits"),
+    /** Who performs it (machine/batch.ts). */
+    claim: jsonb("claim").$type<Claim>(),
     lastEvent: counter("last_event").notNull(),
     archived: boolean("archived").notNull().default(false),
     createdAt: time("created_at").notNull(),

@@ -23,6 +23,15 @@ export type Batch = {
   readonly archived: boolean | null;
 };
 
+/** Who is about to perform the operation that the last batch ordered. */
+export type Claim = {
+  readonly operationId: string;
+  /** A later order of the same operation is valid, for the one before it has not started. */
+  readonly order: number;
+  /** Of two with the same order the first performs; its own repetitions are the same. */
+  readonly by: string;
+};
+
 /** What Postgres answers to a commit. */
 export type Committed = {
   /** The row's step after the commit. */

@@ -9,7 +9,7 @@ import {
   isCancellation,
   sleep,
 } from "@temporalio/workflow";
-import type { CommitInput, Performed, RequestEvent, ToolEvent } from "../activities/contract.ts";
+import type { CommitInput, EffectInput, Performed, RequestEvent, ToolEvent } from "../activities/contract.ts";
 import type { Committed } from "../machine/batch.ts";
 import type { Operation } from "../machine/effect.ts";
 import type { ConversationEvent } from "../machine/event.ts";
@@ -135,12 +135,12 @@ export async function perform(
 async function carry<E extends ConversationEvent>(
   scope: CancellationScope,
   around: Surroundings,
-  call: (input: CommitInput) => Promise<Performed<E>>,
+  call: (input: EffectInput) => Promise<Performed<E>>,
   lost: (problem: string | null) => E,
 ): Promise<E> {
-  for (;;) {
+  for (let order = 0; ; order++) {
     try {
-      const performed = await scope.run(() => call(around.pending()));
+      const performed = await scope.run(() => call({ ...around.pending(), order }));
       switch (performed.kind) {
         case "done":
           around.confirm(performed.committed);

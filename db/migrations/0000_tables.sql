@@ -20,6 +20,7 @@ CREATE TABLE "conversations" (
 	"step" bigint NOT NULL,
 	"batch_id" text,
 	"awaits" text,
+	"claim" jsonb,
 	"last_event" bigint NOT NULL,
 	"archived" boolean DEFAULT false NOT NULL,
 	"created_at" timestamp (3) with time zone NOT NULL,

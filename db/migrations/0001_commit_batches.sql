@@ -3,7 +3,8 @@
 -- p: { id, opening: { slug, title, … } | null,
 --      batches: [{ step, id, previous, at, archived, title, messages, events }],   ascending
 --      state, stateData, mode, usage, machine, awaits, queue: the value after the last batch,
---      images: hashes that the batches refer to }
+--      images: hashes that the batches refer to,
+--      claim: { operationId, order, by } | null }
 -- Whatever is applied is the end of the list, so one value is enough.
 CREATE FUNCTION commit_batches(p jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
@@ -19,6 +20,9 @@ DECLARE
   new_archived boolean;
   changed boolean := false;
   attempt integer := 0;
+  claimant constant jsonb := p -> 'claim';
+  awaited text;
+  granted boolean := false;
 BEGIN
   LOOP
     -- NO KEY: commits of one conversation wait for each other, a sub-agent's foreign key does not wait for them.
@@ -82,6 +86,17 @@ BEGIN
     attempt := attempt + 1;
   END LOOP;
 
+  awaited := CASE WHEN last_step > r.step THEN p ->> 'awaits' ELSE r.awaits END;
+  -- Of several runs of one order the first that comes performs it.
+  IF jsonb_typeof(claimant) = 'object' AND claimant ->> 'operationId' = awaited THEN
+    granted := r.claim IS NULL
+      OR r.claim ->> 'operationId' <> awaited
+      OR (r.claim ->> 'order')::integer < (claimant ->> 'order')::integer
+      OR r.claim ->> 'by' = claimant ->> 'by';
+    r.claim := CASE WHEN granted THEN claimant ELSE r.claim END;
+    awaited := CASE WHEN granted THEN awaited END;
+  END IF;
+
   IF last_step > r.step THEN
     FOR batch IN SELECT value FROM jsonb_array_elements(p -> 'batches') LOOP
       CONTINUE WHEN (batch ->> 'step')::bigint <= r.step;
@@ -142,14 +157,15 @@ BEGIN
       state_updated_at = CASE
         WHEN r.state = p ->> 'state' AND r.state_data = p -> 'stateData' THEN r.state_updated_at ELSE last_at END,
       mode = p ->> 'mode', usage = p -> 'usage', machine = p -> 'machine', step = last_step, batch_id = last_id,
-      awaits = p ->> 'awaits', last_event = r.last_event, updated_at = last_at
+      awaits = p ->> 'awaits', claim = r.claim, last_event = r.last_event, updated_at = last_at
     WHERE id = r.id;
 
     PERFORM pg_notify('bedrock_commits', jsonb_build_object(
       'c', r.id, 's', last_step, 'e', r.last_event, 'parent', r.parent_conversation_id)::text);
-    r.awaits := p ->> 'awaits';
+  ELSIF granted THEN
+    UPDATE conversations SET claim = r.claim WHERE id = r.id;
   END IF;
 
-  RETURN jsonb_build_object('confirmed', last_step, 'batchId', last_id, 'awaits', r.awaits, 'fork', false);
+  RETURN jsonb_build_object('confirmed', last_step, 'batchId', last_id, 'awaits', awaited, 'fork', false);
 END
 $$;

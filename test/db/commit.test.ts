@@ -87,6 +87,24 @@ describe("what is applied", () => {
     expect(await lastEventOf(db, id)).toBe(4);
   });
 
+  test("of two runs of one order the first performs; it may ask again, and a later order is valid", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const batches = three();
+    const opening = { profile: profileOf(id), title: null };
+    const ask = (order: number, by: string) =>
+      commit(db, id, batches, opening, { operationId: "c", order, by }).then(({ awaits }) => awaits);
+    const rivals = await Promise.all(["a", "b", "c"].map((by) => ask(0, by)));
+    expect(rivals.filter((awaits) => awaits === "c")).toHaveLength(1);
+    const winner = ["a", "b", "c"][rivals.indexOf("c")] ?? "";
+    expect(await ask(0, winner)).toBe("c");
+    expect(await ask(0, "d")).toBeNull();
+    expect(await ask(1, "d")).toBe("c");
+    expect(await ask(0, winner)).toBeNull();
+    const other = { operationId: "old", order: 9, by: "x" };
+    expect((await commit(db, id, batches, opening, other)).awaits).toBe("c");
+  });
+
   test("carried batches: those that are known are skipped, the rest is applied", async () => {
     const db = await testDatabase();
     const id = newId();

@@ -10,6 +10,7 @@ import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
+import { toolsQueue } from "../../workflows/contract.ts";
 import { countedTool } from "./counted-tool.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 
@@ -95,6 +96,38 @@ test("Postgres away while a tool is ordered: it starts once Postgres is back, on
   await conversation.untilState("idle");
   expect(tool.runs()).toBe(1);
   expect((await conversation.results()).map((result) => result.status)).toEqual(["completed"]);
+});
+
+test("an activity that is run twice, at once or later, performs its effect once", async () => {
+  const system = await startSystem();
+  const conversation = await TestConversation.open(system);
+  const tool = countedTool(system);
+  const held = hold();
+  const answers = [say(tool.call), say("Now wait. ", held), say("Done.")];
+  await conversation.send(`go ${system.model.script(tool.name, answers)}`);
+  await held.reached;
+  const { events } = await conversation.handle.fetchHistory();
+  const scheduled = (events ?? []).flatMap(({ activityTaskScheduledEventAttributes: task }) =>
+    task?.activityType?.name === "executeTool" ? [task.input?.payloads?.[0]] : [],
+  );
+  const input: unknown = JSON.parse(Buffer.from(scheduled[0]?.data ?? []).toString());
+  const again = () =>
+    system.temporal.activity.execute<{ readonly kind: string }>("executeTool", {
+      id: randomUUID(),
+      taskQueue: toolsQueue(system.config.toolHost),
+      args: [input],
+      startToCloseTimeout: "10 seconds",
+      heartbeatTimeout: "5 seconds",
+    });
+  expect(await again()).toMatchObject({ kind: "superseded" });
+
+  // At once: the row is put back to where both find it waiting for this very tool.
+  const { operationId } = input as { readonly operationId: string };
+  await system.db
+    .sql`update conversations set awaits = ${operationId}, claim = null where id = ${conversation.id}`;
+  const kinds = (await Promise.all([again(), again(), again()])).map(({ kind }) => kind);
+  expect(kinds.sort()).toEqual(["done", "superseded", "superseded"]);
+  expect(tool.runs()).toBe(2);
 });
 
 /** Waits for a file that holds a process id. */
