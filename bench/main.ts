@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cancels, TREES } from "./cancel.ts";
+import { recovery } from "./crash.ts";
 import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
 import { temporalFloor } from "./floor.ts";
 import { startProduct, type Product } from "./product.ts";
@@ -55,6 +56,14 @@ try {
       const commits = await commitsWhileStreaming(running, dir, streams, 40);
       const what = `POST to its commit, ${streams} conversations streaming`;
       rows.push({ what, figures: spread(commits), goal: "" });
+    }
+  });
+  await measure("crash", async () => {
+    for (const where of ["request", "tool"] as const) {
+      const samples: number[] = [];
+      for (let n = 0; n < 5; n++) samples.push(await recovery(running, dir, dataDir, where));
+      const what = `kill -9 of the only worker in a ${where}, to the next request`;
+      rows.push({ what, figures: spread(samples, [0.5, 1]), goal: "5 s after a worker is back" });
     }
   });
 } finally {

@@ -2,12 +2,20 @@
 import type { Json } from "../machine/message.ts";
 import { bash } from "./bash.ts";
 import { requestModeUpgrade, submitResult, type ToolDescription } from "./control.ts";
+import { edit } from "./edit.ts";
+import { find } from "./find.ts";
+import { grep } from "./grep.ts";
+import { keywordSearch } from "./keyword-search.ts";
 import { ls } from "./ls.ts";
+import { patch } from "./patch.ts";
 import { read } from "./read.ts";
+import { think } from "./think.ts";
 import { failed, type Tool, type ToolContext, type ToolRun } from "./tool.ts";
 import { write } from "./write.ts";
 
-const RUNNABLE: ReadonlyMap<string, Tool> = new Map([bash, read, write, ls].map((tool) => [tool.name, tool]));
+const RUNNABLE: ReadonlyMap<string, Tool> = new Map(
+  [bash, read, write, edit, patch, ls, grep, find, keywordSearch, think].map((tool) => [tool.name, tool]),
+);
 
 const toDescription = ({ name, description, inputSchema }: Tool): ToolDescription => ({
   name,

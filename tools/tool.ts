@@ -4,8 +4,10 @@
  * Not here: which conversation has which tools (registry.ts).
  */
 import { z } from "zod";
+import { WRITING_TOOLS } from "../machine/control-tools.ts";
 import type { Mode } from "../machine/conversation.ts";
 import type { Block, Json, JsonObject } from "../machine/message.ts";
+import { toModel } from "../machine/wording.ts";
 
 export type ToolContext = {
   /** The conversation's directory; where commands start and what relative paths are relative to (REQ-BED-010). */
@@ -42,6 +44,12 @@ type Definition<S extends z.ZodObject> = {
   readonly run: (input: z.output<S>, context: ToolContext) => Promise<ToolRun>;
 };
 
+/** Thrown anywhere in a run: its message, a sentence for the model, is the failed result. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+}
+
+/** REQ-PATCH-009 for every tool that writes: the machine does not even start one; if it did, nothing would happen. */
 export function defineTool<S extends z.ZodObject>(definition: Definition<S>): Tool {
   const { name, description, input: schema, run } = definition;
   return {
@@ -49,6 +57,9 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
     description,
     inputSchema: toJsonSchema(schema),
     async run(input, context) {
+      if (context.mode === "restricted" && WRITING_TOOLS.includes(name)) {
+        return failed(toModel.disabledInRestricted(name, false));
+      }
       const parsed = schema.safeParse(input);
       if (!parsed.success) return failed(`Invalid input for ${name}:\n${z.prettifyError(parsed.error)}`);
       const isAborted = (): boolean => context.signal.aborted;
@@ -62,6 +73,10 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
     },
   };
 }
+
+/** Text for a file: half of a character pair could not be written as it stands. */
+export const wellFormed = (): z.ZodString =>
+  z.string().refine((text) => text.isWellFormed(), "holds half of a character (a lone surrogate)");
 
 /** The schema as the model reads it. */
 export function toJsonSchema(schema: z.ZodObject): Tool["inputSchema"] {
@@ -93,6 +108,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
 /** A sentence for the model from an error of the system. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return "The tool failed.";
+  if (error instanceof Refusal) return error.message;
   const { code, path } = error as NodeJS.ErrnoException;
   const sentence = code === undefined ? undefined : SYSTEM_ERRORS[code];
   return sentence === undefined ? `The tool failed: ${error.message}` : `${path ?? "The path"} ${sentence}.`;

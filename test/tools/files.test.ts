@@ -3,20 +3,7 @@ import { promisify } from "node:util";
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Json } from "../../machine/message.ts";
-import { runTool } from "../../tools/registry.ts";
-import { makeContext, temporaryDirectory, textOf } from "./support.ts";
-
-const call = async (
-  name: string,
-  cwd: string,
-  input: Json,
-  mode: "restricted" | "unrestricted" = "unrestricted",
-) => {
-  const run = await runTool(name, input, await makeContext({ cwd, mode }));
-  return { status: run.status, text: textOf(run) };
-};
-const failure = (pattern: RegExp) => ({ status: "failed", text: expect.stringMatching(pattern) as string });
+import { callTool as call, failure, temporaryDirectory } from "./support.ts";
 
 describe("read", () => {
   test("numbers lines, from an offset, up to a limit, and says how to go on", async () => {
@@ -116,7 +103,7 @@ describe("write", () => {
 
   test("REQ-BED-014: is disabled in Restricted mode and says what to do", async () => {
     const cwd = await temporaryDirectory();
-    expect(await call("write", cwd, { path: "a", content: "x" }, "restricted")).toEqual(
+    expect(await call("write", cwd, { path: "a", content: "x" }, { mode: "restricted" })).toEqual(
       failure(/^Write tool is disabled in Restricted mode\. Use request_mode_upgrade/),
     );
     expect(await readdir(cwd)).toEqual([]);
@@ -126,11 +113,20 @@ describe("write", () => {
     const cwd = await temporaryDirectory();
     await mkdir(join(cwd, "directory"));
     await writeFile(join(cwd, "file"), "x");
+    await writeFile(join(cwd, "fixed"), "x", { mode: 0o444 });
+    expect(await call("write", cwd, { path: "fixed", content: "y" })).toEqual(failure(/is read-only/));
     expect(await call("write", cwd, { path: "directory", content: "x" })).toEqual(failure(/is a directory/));
     expect(await call("write", cwd, { path: "file/below", content: "x" })).toEqual(
       failure(/not a directory/),
     );
-    expect((await readdir(cwd)).sort()).toEqual(["directory", "file"]);
+    expect((await readdir(cwd)).sort()).toEqual(["directory", "file", "fixed"]);
+  });
+
+  test("the name of a file may be as long as the file system takes", async () => {
+    const cwd = await temporaryDirectory();
+    const name = "名".repeat(85);
+    expect(await call("write", cwd, { path: name, content: "x" })).toMatchObject({ status: "completed" });
+    expect(await readdir(cwd)).toEqual([name]);
   });
 });
 

@@ -1,15 +1,30 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { WRITING_TOOLS } from "../../machine/control-tools.ts";
 import type { Json } from "../../machine/message.ts";
 import { requestModeUpgrade, spawnAgents, submitResult } from "../../tools/control.ts";
 import { runTool, toolsFor } from "../../tools/registry.ts";
-import { makeContext, textOf } from "./support.ts";
+import { callTool, makeContext, temporaryDirectory, textOf } from "./support.ts";
 
 const names = (isSubAgent: boolean) => toolsFor({ isSubAgent }).map((tool) => tool.name);
 
 describe("the tools of a conversation", () => {
   test("REQ-BED-009, 018: a sub-agent can submit, and neither upgrade nor spawn", () => {
-    expect(names(false)).toEqual(["bash", "read", "write", "ls", "request_mode_upgrade"]);
-    expect(names(true)).toEqual(["bash", "read", "write", "ls", "submit_result"]);
+    const standard = [
+      "bash",
+      "read",
+      "write",
+      "edit",
+      "patch",
+      "ls",
+      "grep",
+      "find",
+      "keyword_search",
+      "think",
+    ];
+    expect(names(false)).toEqual([...standard, "request_mode_upgrade"]);
+    expect(names(true)).toEqual([...standard, "submit_result"]);
   });
 
   test("REQ-BED-017: descriptions are the same objects each time and explain Restricted mode", () => {
@@ -17,6 +32,58 @@ describe("the tools of a conversation", () => {
     const [bash, , write] = toolsFor({ isSubAgent: false });
     expect(bash?.description).toMatch(/Restricted mode.*read.*no network.*request_mode_upgrade/s);
     expect(write?.description).toMatch(/Disabled in Restricted mode.*request_mode_upgrade/);
+  });
+
+  test("every field of every input is described", () => {
+    const described = (schema: unknown, at: string): void => {
+      if (typeof schema !== "object" || schema === null) return;
+      for (const [key, value] of Object.entries(schema)) {
+        if (key === "properties")
+          for (const [field, inner] of Object.entries(value as object))
+            expect(inner, `${at}.${field}`).toHaveProperty("description");
+        described(value, `${at}.${key}`);
+      }
+    };
+    for (const { name, inputSchema } of toolsFor({ isSubAgent: false })) described(inputSchema, name);
+  });
+
+  test("REQ-PATCH-009: each tool that writes is there, says that Restricted mode disables it, and is", async () => {
+    const cwd = await temporaryDirectory();
+    await writeFile(join(cwd, "a"), "old");
+    const inputs: Readonly<Record<string, Json>> = {
+      write: { path: "a", content: "new" },
+      edit: { path: "a", oldText: "old", newText: "new" },
+      patch: { path: "a", edits: [{ operation: "overwrite", content: "new" }] },
+    };
+    expect(Object.keys(inputs)).toEqual(WRITING_TOOLS);
+    for (const [name, input] of Object.entries(inputs)) {
+      const title = name.charAt(0).toUpperCase() + name.slice(1);
+      expect(await callTool(name, cwd, input, { mode: "restricted" })).toEqual({
+        status: "failed",
+        text: `${title} tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.`,
+      });
+      expect(await readFile(join(cwd, "a"), "utf8")).toBe("old");
+      expect(toolsFor({ isSubAgent: false }).find((tool) => tool.name === name)?.description).toMatch(
+        /Disabled in Restricted mode; use request_mode_upgrade to request write access\.$/,
+      );
+      expect(await callTool(name, cwd, input)).toMatchObject({ status: "completed" });
+      await writeFile(join(cwd, "a"), "old");
+    }
+  });
+
+  test("REQ-BED-014: tools that read work in Restricted mode", async () => {
+    const cwd = await temporaryDirectory();
+    await writeFile(join(cwd, "a"), "text");
+    for (const [name, input] of Object.entries({
+      read: { path: "a" },
+      ls: {},
+      grep: { pattern: "text" },
+      find: { pattern: "a" },
+      keyword_search: { terms: ["text"] },
+      think: { thought: "Why?" },
+    })) {
+      expect(await callTool(name, cwd, input, { mode: "restricted" })).toMatchObject({ status: "completed" });
+    }
   });
 
   test("schemas are plain JSON Schemas of objects", () => {
@@ -40,6 +107,18 @@ describe("running a tool", () => {
     ["bash", { command: "ls", cwd: "/" }, /cwd/],
     ["read", { path: "x", offset: 0 }, /offset/],
     ["write", { path: "x" }, /content/],
+    ["edit", { path: "x", oldText: "", newText: "y" }, /oldText/],
+    ["edit", { path: "x", oldText: "a", newText: "\ud800" }, /half of a character/],
+    ["patch", { path: "x", edits: [] }, /edits/],
+    ["patch", { path: "x", edits: [{ operation: "delete" }] }, /edits/],
+    ["patch", { path: "x", edits: [{ operation: "insert", afterLine: -1, text: "y" }] }, /afterLine/],
+    ["grep", { pattern: "" }, /pattern/],
+    ["grep", { pattern: "x", context: 11 }, /context/],
+    ["find", {}, /pattern/],
+    ["keyword_search", { terms: [] }, /terms/],
+    ["keyword_search", { terms: [" "] }, /must be one line/],
+    ["keyword_search", { terms: ["a\nb"] }, /must be one line/],
+    ["think", {}, /thought/],
     ["ls", "nonsense", /Invalid input for ls/],
     ["ls", null, /Invalid input for ls/],
   ])("%s with %j is a failed result, not an exception", async (name, input, message) => {

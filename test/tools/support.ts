@@ -3,7 +3,9 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
+import type { Json } from "../../machine/message.ts";
+import { runTool } from "../../tools/registry.ts";
 import type { ToolContext, ToolRun } from "../../tools/tool.ts";
 
 /** An empty directory that is gone after the test. */
@@ -21,6 +23,23 @@ export async function makeContext(changes: Partial<ToolContext> = {}): Promise<T
     ...changes,
   };
 }
+
+/** Runs a tool in a directory, and what it answers. */
+export async function callTool(
+  name: string,
+  cwd: string,
+  input: Json,
+  changes: Partial<ToolContext> = {},
+): Promise<{ readonly status: ToolRun["status"]; readonly text: string }> {
+  const run = await runTool(name, input, await makeContext({ cwd, ...changes }));
+  return { status: run.status, text: textOf(run) };
+}
+
+export const completion = (text: string) => ({ status: "completed", text });
+export const failure = (pattern: RegExp) => ({
+  status: "failed",
+  text: expect.stringMatching(pattern) as string,
+});
 
 /** The text of a result. */
 export const textOf = (run: ToolRun): string =>

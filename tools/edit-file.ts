@@ -1,0 +1,36 @@
+/** Owns: edits of a file, all of them or none: read, changed and written, with what is told about it. */
+import { applyChanges, listed, planEdits, type Edit } from "./edits.ts";
+import { resolvePath } from "./path.ts";
+import { MAX_FILE_BYTES, readTextFile, replaceTextFile } from "./text-file.ts";
+import { Refusal, type ToolContext } from "./tool.ts";
+
+/**
+ * Applies edits to a file. Returns its path, and in words how many changes were made at which of its old lines.
+ * Throws Refusal, and writes nothing, when any of them does not apply.
+ */
+export async function editFile(
+  path: string,
+  edits: readonly Edit[],
+  { cwd, signal }: ToolContext,
+): Promise<{ readonly file: string; readonly summary: string }> {
+  const file = await readTextFile(resolvePath(cwd, path));
+  const plan = planEdits(file.text, edits);
+  if (!plan.ok) throw new Refusal(`${file.path} was not changed: ${describe(plan.problems, edits.length)}`);
+  const { changes, lines } = plan;
+  const size = changes.reduce(
+    (sum, { start, end, text }) => sum + text.length - (end - start),
+    file.text.length,
+  );
+  if (size > MAX_FILE_BYTES) {
+    throw new Refusal(`${file.path} was not changed: it would become larger than ${MAX_FILE_BYTES} bytes.`);
+  }
+  signal.throwIfAborted();
+  await replaceTextFile(file, applyChanges(file.text, changes));
+  const [count, s] = [changes.length, changes.length === 1 ? "" : "s"];
+  return { file: file.path, summary: `${count} change${s}, at line${s} ${listed(lines)}` };
+}
+
+function describe(problems: ReadonlyMap<number, string>, count: number): string {
+  if (count === 1) return [...problems.values()].join("");
+  return [...problems].map(([edit, problem]) => `\nEdit ${edit + 1}: ${problem}`).join("");
+}

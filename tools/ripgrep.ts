@@ -1,0 +1,171 @@
+/**
+ * Owns: what the searching tools have in common: where they search, how ripgrep is run and read line by line, and
+ * how its end is told.
+ */
+import { realpath, stat } from "node:fs/promises";
+import { basename, relative } from "node:path";
+import { runCommand } from "../sandbox/command.ts";
+import { commandEnvironment } from "../sandbox/environment.ts";
+import { compileGlob } from "./glob.ts";
+import { resolvePath } from "./path.ts";
+import { completed, failed, interrupted, Refusal, type ToolContext, type ToolRun } from "./tool.ts";
+
+const TIMEOUT_SECONDS = 30;
+/** UTF-16 code units of one line of ripgrep's output; of a longer one only that it was there is known. */
+const MAX_LINE_CHARS = 1024 * 1024;
+/** Of ripgrep's complaint. */
+const MAX_ERROR_BYTES = 4 * 1024;
+
+/** The same for every search: no configuration of the user's, a fixed order, .gitignore also outside a repository. */
+const STANDARD = [
+  "--no-config",
+  "--no-messages",
+  "--color=never",
+  "--sort=path",
+  "--hidden",
+  "--no-require-git",
+  "--glob=!.git",
+];
+
+export type Place = {
+  /** Absolute and without links. */
+  readonly path: string;
+  /** Where the conversation is, without links. */
+  readonly cwd: string;
+  readonly isDirectory: boolean;
+};
+
+/** Where to search. Throws Refusal, or an error of the system, when there is nothing that can be searched. */
+export async function findPlace(cwd: string, path = "."): Promise<Place> {
+  const real = await realpath(resolvePath(cwd, path));
+  // The files of processes hold their environments, the server's own with its secrets among them.
+  if (real === "/proc" || real.startsWith("/proc/")) throw new Refusal(`${real} cannot be searched.`);
+  const stats = await stat(real);
+  if (!stats.isDirectory() && !stats.isFile()) throw new Refusal(`${real} is not a regular file.`);
+  return { path: real, cwd: await realpath(cwd), isDirectory: stats.isDirectory() };
+}
+
+/** A path as the model reads it: relative to its directory where it lies below. */
+export function shown({ cwd }: Place, path: string): string {
+  const short = relative(cwd, path);
+  return (short === ".." || short.startsWith("../") || short === "" ? path : short).replaceAll("\0", "");
+}
+
+export type Glob = {
+  /** By path, absolute. */
+  readonly matches: (path: string) => boolean;
+  /** With these ripgrep leaves out the most of what does not match. */
+  readonly args: readonly string[];
+};
+
+/** A glob for the files below a place. */
+export function globBelow(place: Place, glob: string | undefined): Glob {
+  if (glob === undefined) return { matches: () => true, args: [] };
+  const matches = compileGlob(glob);
+  const name = glob.slice(glob.lastIndexOf("/") + 1);
+  // File types, unlike ripgrep's globs, do not bring back what .gitignore leaves out. Its ? stands for a byte.
+  const directories = glob.slice(0, glob.length - name.length);
+  const isPlain =
+    /^[\w.*-]+(\{[\w.*-]+(,[\w.*-]+)*\})?$/.test(name) &&
+    !name.includes("**") &&
+    !/[{}[\]\\!]/.test(directories);
+  return {
+    matches: (path) => matches(place.isDirectory ? relative(place.path, path) : basename(path)),
+    args: isPlain ? [`--type-add=wanted:${name}`, "--type=wanted"] : [],
+  };
+}
+
+export type Search = {
+  readonly args: readonly string[];
+  readonly place: Place;
+  /** What to search instead of the whole place. */
+  readonly paths?: readonly string[];
+  /** Gets every line of output, null in place of one that is too long. `false`: that is enough. */
+  readonly onLine: (line: string | null) => boolean;
+};
+
+export type SearchEnd =
+  | { readonly kind: "whole"; readonly note: string | null }
+  | { readonly kind: "interrupted" }
+  /** Why it did not go on to its end. */
+  | { readonly kind: "partial"; readonly note: string };
+
+/** Runs ripgrep. Throws Refusal when it is missing, or does not accept its arguments: with what it says. */
+export async function search(
+  { args, place, paths = [place.path], onLine }: Search,
+  context: ToolContext,
+): Promise<SearchEnd> {
+  const enough = new AbortController();
+  const lines = lineSplitter((line) => {
+    if (!enough.signal.aborted && !onLine(line)) enough.abort();
+  });
+  let complaint = "";
+  const { exitCode, spawnError, timedOut, flooded } = await runCommand({
+    // One file system: /proc is another, and lies below.
+    argv: ["rg", ...STANDARD, ...(place.path === "/" ? ["--one-file-system"] : []), ...args, "--", ...paths],
+    cwd: context.cwd,
+    env: context.env ?? commandEnvironment(),
+    signal: AbortSignal.any([context.signal, enough.signal]),
+    timeoutMs: TIMEOUT_SECONDS * 1000,
+    limitBytes: MAX_ERROR_BYTES,
+    onOutput: (stream, text) => {
+      if (stream === "stdout") lines.add(text);
+      else if (complaint.length < MAX_ERROR_BYTES) complaint += text;
+    },
+  });
+  if (context.signal.aborted) return { kind: "interrupted" };
+  if (enough.signal.aborted) return { kind: "partial", note: "not searched further: narrow the search" };
+  if (spawnError !== null) throw new Refusal(missing(spawnError));
+  if (timedOut) return { kind: "partial", note: `stopped after ${TIMEOUT_SECONDS} s: narrow the search` };
+  if (flooded) return { kind: "partial", note: "stopped after too much output: narrow the search" };
+  lines.end();
+  // What cannot be opened or read is not complained of: a complaint is about the search itself.
+  if (complaint.trim() !== "") throw new Refusal(`ripgrep: ${complaint.slice(0, MAX_ERROR_BYTES).trim()}`);
+  if (exitCode === null) return { kind: "partial", note: "the search was killed" };
+  return { kind: "whole", note: exitCode > 1 ? "some files could not be read" : null };
+}
+
+function missing(spawnError: string): string {
+  return spawnError.startsWith("rg:")
+    ? "Searching needs ripgrep, and there is no rg command here. Install the package ripgrep, or search with bash."
+    : `The search could not be started: ${spawnError}.`;
+}
+
+/** The answer of a search: what was found, or `nothing`, and whether that is all. */
+export function answerSearch(end: SearchEnd, found: string, nothing: string): ToolRun {
+  const text = found === "" ? nothing : found;
+  switch (end.kind) {
+    case "whole":
+      return completed(end.note === null ? text : `${text}\n[${end.note}]`);
+    case "interrupted":
+      return interrupted(found === "" ? "Stopped." : found);
+    case "partial":
+      return (found === "" ? failed : completed)(`${text}\n[${end.note}]`);
+  }
+}
+
+function lineSplitter(onLine: (line: string | null) => void) {
+  let rest = "";
+  let isTooLong = false;
+  const extend = (part: string): void => {
+    isTooLong ||= rest.length + part.length > MAX_LINE_CHARS;
+    rest = isTooLong ? "" : rest + part;
+  };
+  const end = (): void => {
+    if (isTooLong || rest !== "") onLine(isTooLong ? null : rest);
+    rest = "";
+    isTooLong = false;
+  };
+  return {
+    add(text: string): void {
+      let start = 0;
+      for (let newline = text.indexOf("\n"); newline !== -1; newline = text.indexOf("\n", start)) {
+        extend(text.slice(start, newline));
+        end();
+        start = newline + 1;
+      }
+      extend(text.slice(start));
+    },
+    end,
+  };
+}
