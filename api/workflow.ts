@@ -149,7 +149,8 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
           id: `${activity}:${randomUUID()}`,
           taskQueue: toolsQueue(host),
           args,
-          scheduleToStartTimeout: "3s",
+          // Many at once wait for one another: 60 of them take 4 s on a small machine.
+          scheduleToStartTimeout: "6s",
           startToCloseTimeout: "5s",
           retry: { maximumAttempts: 1 },
         }),
@@ -162,17 +163,19 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
     }
   };
 
-  const sandboxes = new Map<string, { readonly at: number; readonly sandbox: Sandbox }>();
+  const sandboxes = new Map<string, { readonly at: number; readonly sandbox: Promise<Sandbox> }>();
 
   return {
     open,
     update,
-    async sandboxOf(host) {
+    sandboxOf(host) {
       const known = sandboxes.get(host);
       if (known !== undefined && performance.now() - known.at < SANDBOX_FRESH_MS) return known.sandbox;
       type Described = Awaited<ReturnType<HostActivities["describeHost"]>>;
-      const { sandbox } = await onHost<Described>(host, "describeHost", []);
+      const sandbox = onHost<Described>(host, "describeHost", []).then((described) => described.sandbox);
       sandboxes.set(host, { at: performance.now(), sandbox });
+      // Whoever asks next asks again.
+      sandbox.catch(() => sandboxes.delete(host));
       return sandbox;
     },
     checkDirectory: (host, cwd) => onHost<CheckedDirectory>(host, "checkDirectory", [{ cwd }]),
