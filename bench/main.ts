@@ -11,6 +11,7 @@ import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
 import { temporalFloor } from "./floor.ts";
 import { startProduct, type Product } from "./product.ts";
 import { plainTurns, toolRounds } from "./rounds.ts";
+import { spans } from "./spans.ts";
 import { ms, quantile, spread, table, type Row } from "./stats.ts";
 
 const only = process.argv.includes("--only") ? process.argv.at(-1)?.split(",") : undefined;
@@ -27,8 +28,11 @@ try {
 
   await measure("rounds", async () => {
     const floor = quantile(await temporalFloor(running.temporalAddress, 50), 0.5);
-    const rounds = await toolRounds(running, dir);
+    const { id, samples: rounds } = await toolRounds(running, dir);
     const ratio = (quantile(rounds, 0.5) / floor).toFixed(2);
+    for (const [span, took] of await spans(running.temporalAddress, id)) {
+      if (took >= 0.5) rows.push({ what: `  ${span}`, figures: ms(took), goal: "" });
+    }
     rows.push({ what: "Temporal's floor: 2 activities, 2 local", figures: ms(floor), goal: "" });
     rows.push({ what: "tool round with `bash true`", figures: spread(rounds), goal: "25 ms" });
     rows.push({ what: "tool round / floor", figures: ratio, goal: "" });

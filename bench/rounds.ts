@@ -5,8 +5,11 @@ import { Conversation, type Product } from "./product.ts";
 const ROUNDS = 50;
 const WARM_UP = 5;
 
-/** Milliseconds of each round but the first few. */
-export async function toolRounds(product: Product, cwd: string): Promise<number[]> {
+/** Milliseconds of each round but the first few, and the conversation that had them. */
+export async function toolRounds(
+  product: Product,
+  cwd: string,
+): Promise<{ readonly id: string; readonly samples: readonly number[] }> {
   const conversation = await Conversation.open(product, cwd);
   const name = `rounds-${conversation.id}`;
   const rounds = Array.from({ length: ROUNDS + WARM_UP }, () => say(toolCall("bash", { command: "true" })));
@@ -14,10 +17,11 @@ export async function toolRounds(product: Product, cwd: string): Promise<number[
   await conversation.send(`go ${product.model.script(name, [...rounds, say("Done.")])}`);
   await idle.at;
   const requests = product.model.requestsOf(name);
-  return requests
+  const samples = requests
     .slice(1)
     .map((request, n) => request.arrivedAt - (requests[n]?.endedAt ?? Number.NaN))
     .slice(WARM_UP);
+  return { id: conversation.id, samples };
 }
 
 /** Milliseconds from the POST of a message to `state.changed` idle, without tools. */
