@@ -149,8 +149,8 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
           id: `${activity}:${randomUUID()}`,
           taskQueue: toolsQueue(host),
           args,
-          // Many at once wait for one another: 60 of them take 4 s on a small machine.
-          scheduleToStartTimeout: "6s",
+          // Many at once wait for one another: 50 of them take 3 s on a small machine.
+          scheduleToStartTimeout: "4s",
           startToCloseTimeout: "5s",
           retry: { maximumAttempts: 1 },
         }),
