@@ -13,7 +13,7 @@ import { bodyOf, problemOf, type Requests, serveApi, startApiOn } from "./suppor
 import { proxyPostgres, startProxy } from "./tcp-proxy.ts";
 
 /** Milliseconds; a person who looks at a page that does not come is still there. */
-const PATIENCE = 5_000;
+const PATIENCE = 9_000;
 
 const postgres = await proxyPostgres(await freshDatabase());
 const [temporalHost = "", temporalPort = ""] = inject("temporalAddress").split(":");
