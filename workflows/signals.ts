@@ -16,13 +16,12 @@ export function handleSignals(runtime: Runtime): void {
   const note = (name: string, code: string, message: string): void =>
     void runtime.apply({ kind: "noted", text: `The signal ${name} was not taken (${code}): ${message}` });
 
-  /** Applies the event that `read` makes of the input. */
-  const take = async (
+  /** Applies the event that was made of the input; null: it could not be. */
+  const apply = (
     name: string,
     event: ConversationEvent | null,
     accepted: contract.SendMessageInput | null = null,
-  ): Promise<void> => {
-    await ready();
+  ): void => {
     const refused =
       event === null
         ? { code: "invalid_request", message: "its input does not have the documented form." }
@@ -30,10 +29,19 @@ export function handleSignals(runtime: Runtime): void {
     if (refused !== null) note(name, refused.code, refused.message);
   };
 
+  /** Every handler waits once and no more, so that signals that come together are taken in their order. */
+  const take = async (name: string, event: ConversationEvent | null): Promise<void> => {
+    await ready();
+    apply(name, event);
+  };
+
   setHandler(contract.sendMessageSignal, async (input) => {
     await ready();
     const read = readMessage(input);
-    if (read === null) return take("sendMessage", null);
+    if (read === null) {
+      apply("sendMessage", null);
+      return;
+    }
     const message = { ...read, messageId: read.messageId ?? uuid4() };
     const conversationId = runtime.identity?.profile.id;
     // An id typed by hand may be that of an old message.
@@ -41,7 +49,7 @@ export function handleSignals(runtime: Runtime): void {
     const isOld = (messageId: string): Promise<boolean> =>
       runtime.shielded(() => messageExists({ conversationId, messageId }));
     if (read.messageId !== null && (await isOld(read.messageId))) return;
-    await take("sendMessage", { kind: "user_message", ...message }, message);
+    apply("sendMessage", { kind: "user_message", ...message }, message);
   });
   setHandler(contract.withdrawMessageSignal, (input) => {
     const messageId = readMessageId(input);
@@ -65,8 +73,8 @@ export function handleSignals(runtime: Runtime): void {
   setHandler(contract.archiveSignal, async (input) => {
     await ready();
     const read = readArchive(input);
-    if (read === null) return take("archive", null);
-    await archive(runtime, read.archived);
+    if (read === null) apply("archive", null);
+    else await archive(runtime, read.archived);
   });
   setHandler(contract.removeSignal, async () => {
     await ready();
