@@ -67,6 +67,8 @@ function processesOf(dataDir: string): Record<string, ProcessIdentity> {
   for (const file of readdirSync(join(dataDir, "run"))) {
     if (!/^(api|worker|temporal|scripted)\.json$/.test(file)) continue;
     const text = readFileSync(join(dataDir, "run", file), "utf8");
+    // It may be in the middle of being written.
+    if (!text.trim().endsWith("}")) continue;
     found[file.replace(".json", "")] = JSON.parse(text) as ProcessIdentity;
   }
   const postmaster = join(dataDir, "pg18", "postmaster.pid");
