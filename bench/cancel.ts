@@ -1,7 +1,8 @@
 /** Measures: from the POST of a cancel to the death of the last process, with other tools running at the same time. */
-import { readdirSync, readFileSync, mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { say, toolCall } from "../local/scripted/script.ts";
+import { isDead } from "../test/support/processes.ts";
 import { Conversation, type Product } from "./product.ts";
 
 /** Each writes the ids of its processes to files named after them in its directory. */
@@ -68,7 +69,7 @@ async function startTree(
   const wanted = TREES[tree].split("touch ").length - 1;
   for (;;) {
     const pids = pidsIn(cwd);
-    if (pids.length >= wanted && pids.every(isAlive)) return;
+    if (pids.length >= wanted && !pids.some(isDead)) return;
     await pause(2);
   }
 }
@@ -91,19 +92,10 @@ async function inBatches<T>(starts: readonly (() => Promise<T>)[]): Promise<T[]>
 async function allDead(pids: readonly number[]): Promise<number | null> {
   const started = performance.now();
   while (performance.now() - started < DEATH_MS) {
-    if (!pids.some(isAlive)) return performance.now();
+    if (pids.every(isDead)) return performance.now();
     await pause(1);
   }
   return null;
-}
-
-/** A zombie is dead. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
-  }
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));

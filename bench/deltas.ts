@@ -1,7 +1,8 @@
 /** Measures: from a delta's leaving the provider to the client's socket; messages while many conversations stream. */
 import { hold } from "../local/scripted/cues.ts";
 import { answer, say, text } from "../local/scripted/script.ts";
-import { Conversation, deferred, type Product } from "./product.ts";
+import { deferred } from "../test/support/waiting.ts";
+import { Conversation, type Product } from "./product.ts";
 
 const LONG = "x".repeat(4_000);
 

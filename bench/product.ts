@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { freePort } from "../local/ports.ts";
 import { startScriptedServer, type ScriptedServer } from "../local/scripted/server.ts";
+import { deferred } from "../test/support/waiting.ts";
 
 export type Product = {
   readonly url: string;
@@ -129,10 +130,4 @@ async function post(url: string, body: unknown): Promise<unknown> {
   const answer: unknown = await response.json();
   if (!response.ok) throw new Error(`${response.status} ${JSON.stringify(answer)}`);
   return answer;
-}
-
-export function deferred<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
-  let resolve: (value: T) => void = () => undefined;
-  const promise = new Promise<T>((done) => (resolve = done));
-  return { promise, resolve };
 }

@@ -3,7 +3,16 @@ import { z } from "zod";
 import { boundedLines } from "./bounded-lines.ts";
 import { listFiles } from "./find.ts";
 import { excerpt, parseEvent } from "./rg-event.ts";
-import { answerSearch, findPlace, globBelow, search, shown, type Glob, type Place } from "./ripgrep.ts";
+import {
+  answerSearch,
+  findPlace,
+  globBelow,
+  search,
+  shown,
+  WHERE,
+  type Glob,
+  type Place,
+} from "./ripgrep.ts";
 import { defineTool, type ToolContext, type ToolRun } from "./tool.ts";
 
 const MAX_MATCHES = 250;
@@ -17,18 +26,7 @@ export const grep = defineTool({
   description: `Search in files for lines that match a regular expression (ripgrep's: no look-around, no back-references; a match lies within one line). Returns for each file its path and the lines with their numbers. Hidden files are searched; .git, binary files and what .gitignore leaves out are not, unless path names it. At most ${MAX_MATCHES} matching lines; longer ones than ${MAX_LINE_CHARS} characters are cut around the match. A note says what was left out. Works in both modes.`,
   input: z.strictObject({
     pattern: z.string().min(1).describe("The regular expression"),
-    path: z
-      .string()
-      .min(1)
-      .optional()
-      .describe("The file or directory to search, absolute or relative; default: the working directory"),
-    glob: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        'Only files that this glob matches: "*.ts" by name, "src/**/*.ts" by path from the searched directory on',
-      ),
+    ...WHERE,
     ignoreCase: z.boolean().optional().describe("Upper and lower case are the same; default false"),
     literal: z.boolean().optional().describe("The pattern is a text, not an expression; default false"),
     context: z

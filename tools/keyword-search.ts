@@ -9,6 +9,7 @@ import {
   globBelow,
   search,
   shown,
+  WHERE,
   type Glob,
   type Place,
   type SearchEnd,
@@ -39,18 +40,7 @@ export const keywordSearch = defineTool({
       .min(1)
       .max(MAX_TERMS)
       .describe("The terms, each of one line"),
-    path: z
-      .string()
-      .min(1)
-      .optional()
-      .describe("The file or directory to search, absolute or relative; default: the working directory"),
-    glob: z
-      .string()
-      .min(1)
-      .optional()
-      .describe(
-        'Only files that this glob matches: "*.ts" by name, "src/**/*.ts" by path from the searched directory on',
-      ),
+    ...WHERE,
   }),
   async run({ terms: given, path, glob }, context) {
     const terms = [...new Map(given.map((term) => [term.trim().toLowerCase(), term.trim()])).values()];

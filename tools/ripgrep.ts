@@ -4,6 +4,7 @@
  */
 import { realpath, stat } from "node:fs/promises";
 import { basename, relative } from "node:path";
+import { z } from "zod";
 import { runCommand } from "../sandbox/command.ts";
 import { commandEnvironment } from "../sandbox/environment.ts";
 import { compileGlob } from "./glob.ts";
@@ -26,6 +27,22 @@ const STANDARD = [
   "--no-require-git",
   "--glob=!.git",
 ];
+
+/** What a search's input says about where. */
+export const WHERE = {
+  path: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("The file or directory to search, absolute or relative; default: the working directory"),
+  glob: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Only files that this glob matches: "*.ts" by name, "src/**/*.ts" by path from the searched directory on',
+    ),
+};
 
 export type Place = {
   /** Absolute and without links. */

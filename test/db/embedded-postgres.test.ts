@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openClient } from "../../db/connect.ts";
 import { listen } from "../../db/notifications.ts";
-import { identify } from "../../local/process-identity.ts";
+import { isDead } from "../support/processes.ts";
 import { startPostgres } from "../../local/postgres.ts";
 
 async function dataFolder(): Promise<string> {
@@ -32,9 +32,6 @@ async function query(url: string, text: string): Promise<unknown[]> {
   }
 }
 
-/** What nobody has reaped yet is dead, too. */
-const isAlive = (pid: number): boolean => identify(pid) !== null;
-
 test("starts, is adopted by the next, comes back after kill -9 with its data, and stops", async () => {
   const dataDir = await dataFolder();
   const first = await start(dataDir, true);
@@ -52,14 +49,14 @@ test("starts, is adopted by the next, comes back after kill -9 with its data, an
   expect(await query(again.url, "select n from kept")).toEqual([{ n: 7 }]);
 
   await again.stop();
-  expect(isAlive(again.pid)).toBe(false);
+  expect(isDead(again.pid)).toBe(true);
   await again.stop();
 
   const last = await start(dataDir, true);
   expect(last.said).toEqual(["Starting PostgreSQL."]);
   expect(await query(last.url, "select n from kept")).toEqual([{ n: 7 }]);
   await last.stop();
-  expect(isAlive(last.pid)).toBe(false);
+  expect(isDead(last.pid)).toBe(true);
 });
 
 test("is safe against a crash when it is to be durable, and listens on no port", async () => {

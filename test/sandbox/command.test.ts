@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { runCommand, type Command } from "../../sandbox/command.ts";
 import { commandEnvironment } from "../../sandbox/environment.ts";
 import { createOutputBuffer } from "../../sandbox/output.ts";
-import { isDead, until } from "../tools/support.ts";
+import { isDead } from "../support/processes.ts";
+import { until } from "../support/waiting.ts";
 
 const run = (script: string, changes: Partial<Command> = {}) =>
   runCommand({

@@ -11,6 +11,7 @@ import type { Delivery, Message, ToolOutcome } from "../../machine/message.ts";
 import * as contract from "../../workflows/contract.ts";
 import { reportOnFailure } from "./report.ts";
 import { openingFor, startOperation, type System } from "./system.ts";
+import { deferred } from "./waiting.ts";
 
 type Handle = ReturnType<Client["workflow"]["getHandle"]>;
 
@@ -148,21 +149,6 @@ export class TestConversation {
       await this.system.db.sql`select pg_sleep(0.01)`;
     }
   }
-}
-
-/** A promise with its handles outside. */
-export function deferred<T>(): {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (error: unknown) => void;
-} {
-  let resolve: (value: T) => void = () => undefined;
-  let reject: (error: unknown) => void = () => undefined;
-  const promise = new Promise<T>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  return { promise, resolve, reject };
 }
 
 export const textOf = (outcome: ToolOutcome | undefined): string =>

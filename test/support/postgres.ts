@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { openClient } from "../../db/connect.ts";
 import { migrate } from "../../db/migrate.ts";
 import { startPostgres } from "../../local/postgres.ts";
+import { isDead } from "./processes.ts";
 
 export const TEMPLATE = "bedrock_template";
 
@@ -47,22 +48,13 @@ async function removeAbandoned(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     if (!name.startsWith(PREFIX)) continue;
     const run = Number.parseInt(name.slice(PREFIX.length), 10);
-    if (!(run > 0) || isAlive(run)) continue;
+    if (!(run > 0) || !isDead(run)) continue;
     const dataDir = join(tmpdir(), name);
     if (existsSync(join(dataDir, "pg18", "postmaster.pid"))) {
       const left = await startPostgres({ dataDir, durable: false });
       await left.stop();
     }
     await rm(dataDir, { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // Somebody else's.
-    return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { runTool } from "../../tools/registry.ts";
-import { makeContext, textOf, until } from "./support.ts";
+import { until } from "../support/waiting.ts";
+import { makeContext, textOf } from "./support.ts";
 
 const bash = async (
   command: string,

@@ -2,7 +2,8 @@ import { existsSync } from "node:fs";
 import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { callTool, completion, failure, temporaryDirectory, until } from "./support.ts";
+import { until } from "../support/waiting.ts";
+import { callTool, completion, failure, temporaryDirectory } from "./support.ts";
 
 /** A directory with files by their paths. */
 async function tree(files: Readonly<Record<string, string | Buffer>>): Promise<string> {

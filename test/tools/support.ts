@@ -1,6 +1,5 @@
 /** Owns: directories and contexts for the tests of tools. */
 import { mkdtemp, realpath, rm } from "node:fs/promises";
-import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
@@ -44,17 +43,3 @@ export const failure = (pattern: RegExp) => ({
 /** The text of a result. */
 export const textOf = (run: ToolRun): string =>
   run.output.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
-
-/** Not there, or only its parent has not looked yet. */
-export function isDead(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.startsWith("Z") === true;
-  } catch {
-    return true;
-  }
-}
-
-/** Resolves when the condition holds; the test's own timeout is the limit. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
-}

@@ -1,11 +1,12 @@
 /** REQ-BED-005: Stop of a tool, from the update to the last death and to what is stored. */
 import { randomUUID } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, inject, test } from "vitest";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import { startTemporal } from "../../local/temporal/server.ts";
 import { textOf, TestConversation } from "../support/conversation.ts";
+import { isDead, pidIn } from "../support/processes.ts";
+import { until } from "../support/waiting.ts";
 import { startSystem, type System } from "../support/system.ts";
 
 const TREE = `echo partly; trap "" TERM; (setsid sleep 300 &); echo $$ > pid-$NAME; while :; do sleep 1; done`;
@@ -20,10 +21,7 @@ async function withRunningTool(system: System, conversation?: TestConversation) 
     say("After."),
   ]);
   await opened.send(`go ${tag}`);
-  const path = join(system.cwd, `pid-${name}`);
-  const pid = await until(
-    () => (existsSync(path) && Number.parseInt(readFileSync(path, "utf8"), 10)) || null,
-  );
+  const pid = await pidIn(join(system.cwd, `pid-${name}`));
   return { conversation: opened, pid, name };
 }
 
@@ -33,14 +31,14 @@ describe("a cancel of a tool", () => {
     const { conversation, pid } = await withRunningTool(system);
     const states: { readonly kind: string; readonly alive: boolean }[] = [];
     const unsubscribe = system.notifications.onCommit(() => {
-      const alive = existsSync(`/proc/${pid}`);
+      const alive = !isDead(pid);
       void conversation
         .stored()
         .then(({ conversation: { state } }) => states.push({ kind: state.kind, alive }));
     });
     await Promise.all([conversation.cancel(), conversation.cancel()]);
     await conversation.untilState("idle");
-    expect(existsSync(`/proc/${pid}`)).toBe(false);
+    expect(isDead(pid)).toBe(true);
     await conversation.cancel();
     await conversation.send("What happened?");
     await conversation.until(
@@ -92,7 +90,7 @@ async function timeOfCancel(system: System): Promise<number> {
   const { conversation, pid } = await withRunningTool(system);
   const started = performance.now();
   const cancelled = conversation.cancel();
-  await until(() => !existsSync(`/proc/${pid}`) || null);
+  await until(() => isDead(pid));
   const took = performance.now() - started;
   await cancelled;
   await conversation.untilState("idle");
@@ -101,12 +99,3 @@ async function timeOfCancel(system: System): Promise<number> {
 
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-
-/** Polls; the test's time limit is the limit. */
-async function until<T>(look: () => T | null): Promise<T> {
-  for (;;) {
-    const found = look();
-    if (found !== null) return found;
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}

@@ -3,12 +3,14 @@
  * once, every call is answered, nothing is lost. Each case is brought about on purpose, by locks and signals.
  */
 import { randomUUID } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import { TestConversation } from "../support/conversation.ts";
+import { isDead, pidIn } from "../support/processes.ts";
+import { until } from "../support/waiting.ts";
 import { startSystem } from "../support/system.ts";
 import { toolsQueue } from "../../workflows/contract.ts";
 import { countedTool } from "./counted-tool.ts";
@@ -22,10 +24,10 @@ test("a cancel while Postgres is blocked stops the tool at once, and is stored w
   const tag = system.model.script(name, [say(toolCall("bash", { command })), say("Done.")]);
   await conversation.send(`go ${tag}`);
   await conversation.untilState("tool_executing");
-  const pid = await fileWithNumber(join(system.cwd, name));
+  const pid = await pidIn(join(system.cwd, name));
   const unblock = await conversation.block();
   const cancelled = conversation.cancel();
-  await gone(pid);
+  await until(() => isDead(pid));
   await unblock();
   await cancelled;
   await conversation.untilState("idle");
@@ -66,11 +68,11 @@ test("a worker killed while its tool runs: the outcome is unknown, and the tool 
     say("I will check."),
   ]);
   await conversation.send(`go ${tag}`);
-  const pid = await fileWithNumber(path);
+  const pid = await pidIn(path);
   killed.signal("SIGKILL");
   await system.startWorker();
   await conversation.untilState("idle");
-  await gone(pid);
+  await until(() => isDead(pid));
   expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(1);
   const [result] = await conversation.results();
   expect(result?.status).toBe("interrupted");
@@ -129,17 +131,3 @@ test("an activity that is run twice, at once or later, performs its effect once"
   expect(kinds.sort()).toEqual(["done", "superseded", "superseded"]);
   expect(tool.runs()).toBe(2);
 });
-
-/** Waits for a file that holds a process id. */
-async function fileWithNumber(path: string): Promise<number> {
-  for (;;) {
-    const pid = existsSync(path) ? Number.parseInt(readFileSync(path, "utf8"), 10) : Number.NaN;
-    if (!Number.isNaN(pid)) return pid;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
-/** Waits for the end of a process; the test's time limit is the limit. */
-async function gone(pid: number): Promise<void> {
-  while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 5));
-}

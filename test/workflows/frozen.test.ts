@@ -14,18 +14,7 @@ test.concurrent(
   "a worker frozen between commit and effect past its heartbeat timeout does not run the tool when it wakes",
   { timeout: 60_000 },
   async () => {
-    const system = await startSystem({ workers: 0 });
-    const frozen = await startWorkerProcess(system);
-    const conversation = await TestConversation.open(system);
-    const tool = countedTool(system);
-    const held = hold();
-    const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done."), say("Here.")]);
-    await conversation.send(`go ${tag}`);
-    await held.reached;
-    const unblock = await conversation.block();
-    held.release();
-    await conversation.untilBlocked(1);
-    frozen.signal("SIGSTOP");
+    const { system, frozen, conversation, tool, unblock } = await frozenBeforeCommit();
     await unblock();
     await conversation.untilState("tool_executing");
     // Somebody else goes on: the call's outcome is unknown, and the model is told so.
@@ -42,19 +31,8 @@ test.concurrent(
   "a worker frozen before its commit finds the conversation moved on and performs nothing",
   { timeout: 60_000 },
   async () => {
-    const system = await startSystem({ workers: 0 });
-    const frozen = await startWorkerProcess(system);
-    const conversation = await TestConversation.open(system);
-    const tool = countedTool(system);
-    const held = hold();
-    const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done."), say("Here.")]);
-    await conversation.send(`go ${tag}`);
-    await held.reached;
-    const unblock = await conversation.block();
-    held.release();
-    const [commitOfTool] = await conversation.untilBlocked(1);
-    frozen.signal("SIGSTOP");
-    await system.db.sql`select pg_terminate_backend(${commitOfTool ?? 0})`;
+    const { system, frozen, conversation, tool, unblock, commit } = await frozenBeforeCommit();
+    await system.db.sql`select pg_terminate_backend(${commit})`;
     await unblock();
     await system.startWorker();
     await conversation.untilState("idle");
@@ -74,6 +52,23 @@ test.concurrent(
     ]);
   },
 );
+
+/** A worker that was stopped while the commit that orders a tool waits for the row's lock. */
+async function frozenBeforeCommit() {
+  const system = await startSystem({ workers: 0 });
+  const frozen = await startWorkerProcess(system);
+  const conversation = await TestConversation.open(system);
+  const tool = countedTool(system);
+  const held = hold();
+  const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done."), say("Here.")]);
+  await conversation.send(`go ${tag}`);
+  await held.reached;
+  const unblock = await conversation.block();
+  held.release();
+  const [commit = 0] = await conversation.untilBlocked(1);
+  frozen.signal("SIGSTOP");
+  return { system, frozen, conversation, tool, unblock, commit };
+}
 
 /** One more turn through both workers' queues: whoever was asleep has had its say by then. */
 async function proveAwake(conversation: TestConversation): Promise<void> {

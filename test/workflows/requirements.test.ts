@@ -16,6 +16,8 @@ import { fail, say, toolCall } from "../../local/scripted/script.ts";
 import { EventReader, type Received } from "../api/sse.ts";
 import { bodyOf, problemOf, startApiOn } from "../api/support.ts";
 import { textOf, TestConversation } from "../support/conversation.ts";
+import { isDead, pidIn } from "../support/processes.ts";
+import { until } from "../support/waiting.ts";
 import { startSystem } from "../support/system.ts";
 import { countedTool } from "./counted-tool.ts";
 
@@ -52,31 +54,6 @@ const lastTurn = (request: RecordedRequest | undefined): readonly BlockParam[] =
 /** A command that says its process id in a file and waits until the file `name.go` is there. */
 const waiting = (name: string): string =>
   `echo $$ > ${name}.pid; until [ -e ${name}.go ]; do sleep 0.02; done`;
-
-/** Asks until the answer is neither null nor false; the test's time limit is the limit. */
-async function eventually<T>(ask: () => T | null | false): Promise<T> {
-  for (;;) {
-    const answer = ask();
-    if (answer !== null && answer !== false) return answer;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
-const pidIn = (name: string): Promise<number> =>
-  eventually(() => {
-    const path = join(system.cwd, name);
-    const text = existsSync(path) ? readFileSync(path, "utf8") : "";
-    return /^\d+\n/.test(text) && Number.parseInt(text, 10);
-  });
-
-/** Not there, or only its parent has not looked yet. */
-function isDead(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.startsWith("Z") === true;
-  } catch {
-    return true;
-  }
-}
 
 test("REQ-BED-007: a message is stored before the model is asked, and an answer before its tool runs", async () => {
   const conversation = await TestConversation.open(system);
@@ -223,7 +200,7 @@ test.concurrent(
     const ids = calls.map((call) => (call.kind === "tool_use" ? call.id : null));
     const tag = system.model.script(name, [say("All three. ", ...calls), say("The second one failed.")]);
     await conversation.send(`go ${tag}`);
-    await pidIn(`${name}.pid`);
+    await pidIn(join(system.cwd, `${name}.pid`));
     const { state } = (await conversation.stored()).conversation;
     expect(state).toMatchObject({
       kind: "tool_executing",
@@ -313,10 +290,13 @@ test.concurrent(
       say("Understood."),
     ]);
     await conversation.send(`go ${tag}`);
-    const pids = [await pidIn(`${name}.pid`), await pidIn(`${name}.child`)];
+    const pids = [
+      await pidIn(join(system.cwd, `${name}.pid`)),
+      await pidIn(join(system.cwd, `${name}.child`)),
+    ];
     await conversation.cancel();
     await conversation.untilState("idle");
-    await eventually(() => pids.every(isDead));
+    await until(() => pids.every(isDead));
     const results = await conversation.results();
     expect(results.map((result) => result.status)).toEqual(["completed", "cancelled", "skipped"]);
     expect(results.map(textOf)).toEqual([
