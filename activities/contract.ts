@@ -71,12 +71,15 @@ export interface ConversationActivities {
   commit(input: CommitInput): Promise<Committed>;
   requestLlm(input: RequestInput): Promise<Performed<RequestEvent>>;
   requestContinuation(input: ContinuationInput): Promise<Performed<RequestEvent>>;
+  /** `elsewhere`: this worker is not on the host of the conversation's directory; nothing was committed. */
+  executeTool(input: ToolInput): Promise<Performed<ToolEvent> | { readonly kind: "elsewhere" }>;
   /** A message id that an operator's signal brings may be old: is it in the conversation already? */
   messageExists(input: { readonly conversationId: string; readonly messageId: string }): Promise<boolean>;
   /** Deletes the rows, children included. */
   remove(input: { readonly conversationId: string }): Promise<void>;
 }
 
+/** On the queue of a tool host. */
 export interface ToolActivities {
   executeTool(input: ToolInput): Promise<Performed<ToolEvent>>;
 }

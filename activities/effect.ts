@@ -4,10 +4,10 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { commit } from "../db/commit.ts";
+import { commitAndRead, type LastRead } from "../db/commit.ts";
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
-import type { Claim, Committed } from "../machine/batch.ts";
+import type { Claim } from "../machine/batch.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { EffectInput, Performed } from "./contract.ts";
 import { withLiveness } from "./liveness.ts";
@@ -16,25 +16,31 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 500;
 const GIVE_UP_AFTER_MS = 8_000;
 
-/**
- * Commits, then performs the effect if the row waits for `operationId`.
- *
- * @param effect gets a signal that ends it early; it answers all the same.
- */
+type Answer = Awaited<ReturnType<typeof commitAndRead>>;
+
+export type EffectOf<E extends ConversationEvent> = {
+  readonly operationId: string;
+  /** The last message that is known here: the commit brings those after it. */
+  readonly since: LastRead | null;
+  /** Gets a signal that ends it early, and answers all the same. */
+  readonly perform: (signal: AbortSignal, news: Answer["news"]) => Promise<E>;
+};
+
+/** Commits, then performs the effect if the row waits for its operation. */
 export function commitThen<E extends ConversationEvent>(
   db: Database,
   input: EffectInput,
-  operationId: string,
-  effect: (signal: AbortSignal) => Promise<E>,
+  { operationId, since, perform }: EffectOf<E>,
 ): Promise<Performed<E>> {
   return withLiveness(async (liveness) => {
     // Another run of this very activity has another name, and only one of them performs.
     const claim = { operationId, order: input.order, by: randomUUID() };
-    const committed = await tryCommit(db, input, claim, liveness.signal);
-    if (committed === null) return { kind: "not_started" };
+    const answer = await tryCommit(db, input, { claim, since }, liveness.signal);
+    if (answer === null) return { kind: "not_started" };
+    const { committed, news } = answer;
     const mine = !committed.fork && committed.awaits === operationId;
     if (!mine || liveness.signal.aborted || liveness.isDoubtful()) return { kind: "superseded", committed };
-    return { kind: "done", committed, event: await effect(liveness.signal) };
+    return { kind: "done", committed, event: await perform(liveness.signal, news) };
   });
 }
 
@@ -42,14 +48,14 @@ export function commitThen<E extends ConversationEvent>(
 async function tryCommit(
   db: Database,
   input: EffectInput,
-  claim: Claim,
+  order: { readonly claim: Claim; readonly since: LastRead | null },
   signal: AbortSignal,
-): Promise<Committed | null> {
+): Promise<Answer | null> {
   const { conversationId, batches, opening } = input;
   const deadline = performance.now() + GIVE_UP_AFTER_MS;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     try {
-      return await unlessAborted(commit(db, conversationId, batches, opening ?? undefined, claim), signal);
+      return await unlessAborted(commitAndRead(db, conversationId, batches, { opening, ...order }), signal);
     } catch (error) {
       if (signal.aborted) return null;
       if (!isUnavailable(error)) throw error;

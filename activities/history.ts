@@ -1,6 +1,6 @@
 /**
- * Owns: a worker's memory of the messages it has read, so that a request reads only what is new. Postgres stays
- * the truth: an entry that does not connect with what is stored is thrown away.
+ * Owns: a worker's memory of the messages it has read, so that a request gets only what is new, mostly with its own
+ * commit. Postgres stays the truth: an entry that does not connect with what is stored is thrown away.
  */
 import type { Database } from "../db/connect.ts";
 import { readMessages } from "../db/messages.ts";
@@ -18,11 +18,26 @@ export class History {
     this.#db = db;
   }
 
-  /** All messages of a conversation, ascending. */
-  async read(conversationId: string): Promise<readonly Message[]> {
-    const known = this.#known.get(conversationId) ?? [];
+  /** What is known without asking, ascending; possibly nothing. */
+  recall(conversationId: string): readonly Message[] {
+    return this.#known.get(conversationId) ?? [];
+  }
+
+  /**
+   * All messages of a conversation, ascending.
+   *
+   * @param known as recalled.
+   * @param news all that come after those, when they are at hand.
+   */
+  async read(
+    conversationId: string,
+    known: readonly Message[],
+    news: readonly Message[] | null,
+  ): Promise<readonly Message[]> {
     const messages =
-      (await this.#extend(conversationId, known)) ?? (await this.#extend(conversationId, [])) ?? [];
+      news === null
+        ? ((await this.#extend(conversationId, known)) ?? (await this.#extend(conversationId, [])) ?? [])
+        : [...known, ...news];
     this.#known.delete(conversationId);
     this.#known.set(conversationId, messages);
     for (const id of this.#known.keys()) {

@@ -15,7 +15,7 @@ import { systemPrompt } from "../llm/system-prompt.ts";
 import { imageHashes, type Images } from "../llm/turns.ts";
 import type { Message } from "../machine/message.ts";
 import { toolsFor } from "../tools/registry.ts";
-import type { ConversationActivities, RequestEvent, RequestInput } from "./contract.ts";
+import type { ConversationActivities, Performed, RequestEvent, RequestInput } from "./contract.ts";
 import { commitThen } from "./effect.ts";
 import { toolCallIds, type History } from "./history.ts";
 
@@ -32,70 +32,75 @@ export function requestActivities(
 ): Pick<ConversationActivities, "requestLlm" | "requestContinuation"> {
   return {
     requestLlm: (input) =>
-      commitThen(deps.db, input, input.requestId, (signal) =>
-        request(deps, input, signal, async (messages) => {
-          const { cwd, userInitiated } = input.profile;
-          const isSubAgent = !userInitiated;
-          return buildRequest({
+      request(deps, input, async (messages) => {
+        const { cwd, userInitiated } = input.profile;
+        const isSubAgent = !userInitiated;
+        return buildRequest({
+          messages,
+          model: input.profile.model,
+          tools: toolsFor({ isSubAgent }),
+          system: systemPrompt({ cwd, isSubAgent }),
+          images: await loadImages(deps.db, input.conversationId, messages),
+        });
+      }),
+    requestContinuation: (input) =>
+      request(deps, input, (messages) =>
+        Promise.resolve(
+          buildContinuationRequest({
             messages,
             model: input.profile.model,
-            tools: toolsFor({ isSubAgent }),
-            system: systemPrompt({ cwd, isSubAgent }),
-            images: await loadImages(deps.db, input.conversationId, messages),
-          });
-        }),
-      ),
-    requestContinuation: (input) =>
-      commitThen(deps.db, input, input.requestId, (signal) =>
-        request(deps, input, signal, (messages) =>
-          Promise.resolve(
-            buildContinuationRequest({
-              messages,
-              model: input.profile.model,
-              rejectedTools: input.rejectedToolCalls.map((call) => call.name),
-            }),
-          ),
+            rejectedTools: input.rejectedToolCalls.map((call) => call.name),
+          }),
         ),
       ),
   };
 }
 
-async function request(
+type Build = (messages: readonly Message[]) => Promise<Asking["request"]>;
+
+function request(
   deps: RequestDependencies,
   input: RequestInput,
-  signal: AbortSignal,
-  build: (messages: readonly Message[]) => Promise<Asking["request"]>,
-): Promise<RequestEvent> {
+  build: Build,
+): Promise<Performed<RequestEvent>> {
   const { requestId, conversationId } = input;
-  try {
-    const messages = await deps.history.read(conversationId);
-    const built = await build(messages);
-    const deltas = createDeltaBatcher({
-      publish: ({ kind, index, text }) =>
-        publishLive(deps.db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } }),
-    });
-    const { client, stallMs } = deps;
-    const outcome = await ask({
-      client,
-      request: built,
-      signal,
-      stallMs,
-      onDelta: (delta) => deltas.push(delta),
-    });
-    await deltas.close();
-    return toEvent(requestId, outcome, messages);
-  } catch (error) {
-    if (!isUnavailable(error)) throw error;
-    const message = "The database could not be read.";
-    return {
-      kind: "llm_failed",
-      requestId,
-      errorKind: "network",
-      message,
-      retryable: true,
-      retryAfterMs: null,
-    };
-  }
+  const known = deps.history.recall(conversationId);
+  return commitThen(deps.db, input, {
+    operationId: requestId,
+    since: known.at(-1) ?? null,
+    perform: async (signal, news) => {
+      try {
+        const messages = await deps.history.read(conversationId, known, news);
+        return await askModel(deps, input, { request: await build(messages), messages, signal });
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+        const message = "The database could not be read.";
+        return {
+          kind: "llm_failed",
+          requestId,
+          errorKind: "network",
+          message,
+          retryable: true,
+          retryAfterMs: null,
+        };
+      }
+    },
+  });
+}
+
+async function askModel(
+  { db, client, stallMs }: RequestDependencies,
+  { requestId, conversationId }: RequestInput,
+  { messages, ...asked }: Pick<Asking, "request" | "signal"> & { readonly messages: readonly Message[] },
+): Promise<RequestEvent> {
+  const deltas = createDeltaBatcher({
+    publish: ({ kind, index, text }) =>
+      publishLive(db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } }),
+  });
+  const outcome = await ask({ ...asked, client, stallMs, onDelta: (delta) => deltas.push(delta) });
+  // Live text that is still on its way must not hold up what is durable.
+  void deltas.close();
+  return toEvent(requestId, outcome, messages);
 }
 
 function toEvent(requestId: string, outcome: LlmOutcome, messages: readonly Message[]): RequestEvent {

@@ -3,7 +3,7 @@ import { commit } from "../db/commit.ts";
 import type { Database } from "../db/connect.ts";
 import { deleteConversation } from "../db/conversations.ts";
 import { loadConversation } from "../db/load.ts";
-import { findMessage, isTaken } from "../db/messages.ts";
+import { isTaken } from "../db/messages.ts";
 import { windowOf } from "../llm/models.ts";
 import { DEFAULT_LIMITS, type Context, type Limits } from "../machine/context.ts";
 import type { Profile } from "../machine/profile.ts";
@@ -28,11 +28,7 @@ export function rowActivities(db: Database, limits: Limits = DEFAULT_LIMITS): Ro
     commit: ({ conversationId, batches, opening }) =>
       withLiveness(() => commit(db, conversationId, batches, opening ?? undefined)),
     messageExists: ({ conversationId, messageId }) =>
-      withLiveness(
-        async () =>
-          (await findMessage(db, conversationId, messageId)) !== null ||
-          (await isTaken(db, conversationId, messageId)),
-      ),
+      withLiveness(() => isTaken(db, conversationId, messageId)),
     remove: ({ conversationId }) =>
       withLiveness(async () => {
         await deleteConversation(db, conversationId);

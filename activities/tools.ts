@@ -5,31 +5,50 @@
 import type { Database } from "../db/connect.ts";
 import { publishLive } from "../db/notifications.ts";
 import { runTool } from "../tools/registry.ts";
-import type { ToolActivities } from "./contract.ts";
+import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } from "./contract.ts";
 import { commitThen } from "./effect.ts";
 import { createLiveOutput } from "./live-output.ts";
 
 export function toolActivities(db: Database): ToolActivities {
   return {
     executeTool: (input) =>
-      commitThen(db, input, input.operationId, async (signal) => {
-        const { conversationId, operationId, call, mode, profile } = input;
-        const started = performance.now();
-        const live = createLiveOutput((stream, text) =>
-          publishLive(db, conversationId, {
-            name: "tool.output",
-            data: { toolCallId: call.id, stream, text },
-          }),
-        );
-        const { status, output } = await runTool(call.name, call.input, {
-          cwd: profile.cwd,
-          mode,
-          signal,
-          onOutput: live.push,
-        });
-        await live.close();
-        const durationMs = Math.round(performance.now() - started);
-        return { kind: "tool_completed", operationId, status, output, durationMs };
+      commitThen(db, input, {
+        operationId: input.operationId,
+        since: null,
+        perform: (signal) => execute(db, input, signal),
       }),
   };
+}
+
+/** The same on the queue that workers of all hosts poll. */
+export function toolActivitiesOf(
+  host: string,
+  tools: ToolActivities,
+): Pick<ConversationActivities, "executeTool"> {
+  return {
+    executeTool: (input) =>
+      input.profile.host === host ? tools.executeTool(input) : Promise.resolve({ kind: "elsewhere" }),
+  };
+}
+
+/** Bounded and stopped by its signal; the outcome of a stopped one is `interrupted`. */
+async function execute(db: Database, input: ToolInput, signal: AbortSignal): Promise<ToolEvent> {
+  const { conversationId, operationId, call, mode, profile } = input;
+  const started = performance.now();
+  const live = createLiveOutput((stream, text) =>
+    publishLive(db, conversationId, {
+      name: "tool.output",
+      data: { toolCallId: call.id, stream, text },
+    }),
+  );
+  const { status, output } = await runTool(call.name, call.input, {
+    cwd: profile.cwd,
+    mode,
+    signal,
+    onOutput: live.push,
+  });
+  // Live text that is still on its way must not hold up what is durable.
+  void live.close();
+  const durationMs = Math.round(performance.now() - started);
+  return { kind: "tool_completed", operationId, status, output, durationMs };
 }

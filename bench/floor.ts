@@ -6,7 +6,7 @@ import { NativeConnection, Worker } from "@temporalio/worker";
 /** Milliseconds of each round. */
 export async function temporalFloor(address: string, rounds: number): Promise<number[]> {
   const taskQueue = `floor-${randomUUID()}`;
-  const connection = await NativeConnection.connect({ address });
+  const connection = await NativeConnection.connect({ address, grpcCompression: { codec: "none" } });
   const worker = await Worker.create({
     connection,
     taskQueue,

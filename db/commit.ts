@@ -9,6 +9,7 @@ import type { Block, Message } from "../machine/message.ts";
 import type { Profile } from "../machine/profile.ts";
 import type { Database } from "./connect.ts";
 import { encodeJson } from "./json.ts";
+import { type MessageJson, messageOfJson } from "./rows.ts";
 import { slugFrom, STAND_IN_TITLE, titleFrom } from "./title.ts";
 
 /** What a first commit needs to make the row; the workflow's `Opening` is one. */
@@ -32,10 +33,28 @@ export async function commit(
   opening?: NewConversation,
   claim?: Claim,
 ): Promise<Committed> {
+  const parts = { opening: opening ?? null, claim: claim ?? null, since: null };
+  return (await commitAndRead(db, conversationId, batches, parts)).committed;
+}
+
+/** A message that the caller has read; what comes after it is what is news to it. */
+export type LastRead = Pick<Message, "id" | "sequence">;
+
+/**
+ * The same, and in the same round trip the messages after `since`, ascending, for who is about to perform the
+ * operation. `news` is null when the claim is not granted, there is no such message, or there are many after it.
+ */
+export async function commitAndRead(
+  db: Database,
+  conversationId: string,
+  batches: readonly Batch[],
+  { opening, claim, since }: { opening: NewConversation | null; claim: Claim | null; since: LastRead | null },
+): Promise<{ readonly committed: Committed; readonly news: readonly Message[] | null }> {
   const payload = encodeJson({
     id: conversationId,
-    opening: opening === undefined ? null : rowOf(opening, batches),
-    claim: claim ?? null,
+    opening: opening === null ? null : rowOf(opening, batches),
+    claim,
+    since: since === null ? null : { id: since.id, sequence: since.sequence },
     batches: batches.map((batch) => ({
       step: batch.step,
       id: batch.id,
@@ -53,11 +72,12 @@ export async function commit(
     images: [...new Set(batches.flatMap(imagesOf))],
   });
   const rows = await db.sql<
-    { committed: Committed }[]
-  >`select commit_batches(${payload}::text::jsonb) as committed`;
+    { answer: Committed & { readonly news: readonly MessageJson[] | null } }[]
+  >`select commit_batches(${payload}::text::jsonb) as answer`;
   const [row] = rows;
   if (row === undefined) throw new Error("commit_batches returned no row");
-  return row.committed;
+  const { news, ...committed } = row.answer;
+  return { committed, news: news?.map(messageOfJson) ?? null };
 }
 
 function rowOf({ profile, title }: NewConversation, batches: readonly Batch[]) {

@@ -4,8 +4,8 @@ import { and, asc, desc, eq, gt, lt } from "drizzle-orm";
 import type { Delivery, ImageBlock, Message } from "../machine/message.ts";
 import type { Database } from "./connect.ts";
 import { cleanText } from "./json.ts";
-import { type Reader, toMessage } from "./rows.ts";
-import { messages, queue } from "./schema.ts";
+import { type MessageJson, messageOfJson, type Reader, toMessage } from "./rows.ts";
+import { messages } from "./schema.ts";
 
 export type MessageRange = {
   /** Exclusive sequences. */
@@ -57,13 +57,13 @@ export async function readLast(reader: Reader, id: string, n: number, before?: n
   return rows.reverse().map(toMessage);
 }
 
-/** A message of any type has this id: a second one would keep every later commit from being stored. */
+/** A message of any type, stored or waiting, has this id: a second one would keep every later commit from being stored. */
 export async function isTaken(db: Database, conversationId: string, messageId: string): Promise<boolean> {
-  const rows = await db.orm
-    .select({ id: messages.id })
-    .from(messages)
-    .where(and(eq(messages.conversationId, conversationId), eq(messages.id, messageId)));
-  return rows.length > 0;
+  const [found] = await db.sql<{ readonly taken: boolean }[]>`
+    select exists (select from messages where conversation_id = ${conversationId} and id = ${messageId})
+      or exists (select from queue where conversation_id = ${conversationId} and message_id = ${messageId})
+      as taken`;
+  return found?.taken === true;
 }
 
 export type FoundMessage = {
@@ -78,21 +78,18 @@ export type FoundMessage = {
 export async function findMessage(db: Database, id: string, messageId: string): Promise<FoundMessage | null> {
   const conversationId = cleanText(id);
   const wanted = cleanText(messageId);
-  // The queue first: a message moves from there to the messages, never back, so it cannot slip through between.
-  const [waiting] = await db.orm
-    .select()
-    .from(queue)
-    .where(and(eq(queue.conversationId, conversationId), eq(queue.messageId, wanted)));
-  if (waiting !== undefined) {
-    return { text: waiting.text, images: waiting.images, delivery: waiting.delivery, sequence: null };
-  }
-  const [row] = await db.orm
-    .select()
-    .from(messages)
-    .where(and(eq(messages.conversationId, conversationId), eq(messages.id, wanted)));
-  if (row === undefined) return null;
-  const message = toMessage(row);
-  if (message.type !== "user") return null;
+  // One statement sees one moment: a message that moves from the queue cannot slip through.
+  const [found] = await db.sql<
+    { readonly waiting: Omit<FoundMessage, "sequence"> | null; readonly stored: MessageJson | null }[]
+  >`select
+      (select jsonb_build_object('text', text, 'images', images, 'delivery', delivery) from queue
+       where conversation_id = ${conversationId} and message_id = ${wanted}) as waiting,
+      (select to_jsonb(messages) from messages
+       where conversation_id = ${conversationId} and id = ${wanted}) as stored`;
+  if (found === undefined) return null;
+  if (found.waiting !== null) return { ...found.waiting, sequence: null };
+  const message = found.stored === null ? null : messageOfJson(found.stored);
+  if (message?.type !== "user") return null;
   const text = message.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("");
   const images = message.content.flatMap((block) => (block.type === "image" ? [block] : []));
   return { text, images, delivery: message.display.kind, sequence: message.sequence };

@@ -4,7 +4,7 @@
  */
 import { getTableColumns, sql } from "drizzle-orm";
 import type { Conversation, QueuedMessage, State } from "../machine/conversation.ts";
-import type { Message } from "../machine/message.ts";
+import type { Json, Message } from "../machine/message.ts";
 import type { Profile } from "../machine/profile.ts";
 import type { Orm } from "./connect.ts";
 import { conversations, type messages } from "./schema.ts";
@@ -58,7 +58,33 @@ export function toState(row: Pick<ConversationRow, "state" | "stateData">): Stat
   return { ...row.stateData, kind: row.state } as State;
 }
 
-export function toMessage(row: typeof messages.$inferSelect): Message {
+/** A row of messages as Postgres itself writes it in JSON. */
+export type MessageJson = {
+  readonly id: string;
+  readonly sequence_id: number;
+  readonly cycle_id: string | null;
+  readonly message_type: Message["type"];
+  readonly actor_kind: Message["actor"];
+  readonly content: Json;
+  readonly display_data: Json;
+  readonly usage_data: Json;
+  readonly created_at: string;
+};
+
+export const messageOfJson = (row: MessageJson): Message =>
+  toMessage({
+    id: row.id,
+    sequenceId: row.sequence_id,
+    cycleId: row.cycle_id,
+    messageType: row.message_type,
+    actorKind: row.actor_kind,
+    content: row.content,
+    displayData: row.display_data,
+    usageData: row.usage_data,
+    createdAt: new Date(row.created_at),
+  });
+
+export function toMessage(row: Omit<typeof messages.$inferSelect, "conversationId">): Message {
   const message = {
     id: row.id,
     sequence: row.sequenceId,

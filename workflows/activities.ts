@@ -27,9 +27,10 @@ const IDEMPOTENT: ActivityOptions = {
   retry: { initialInterval: "200 milliseconds", maximumInterval: "5 seconds" },
 };
 
-export const { requestLlm, requestContinuation } = proxyActivities<ConversationActivities>(EFFECT);
+export const { requestLlm, requestContinuation, executeTool } =
+  proxyActivities<ConversationActivities>(EFFECT);
 export const { load, commit, messageExists, remove } = proxyActivities<ConversationActivities>(IDEMPOTENT);
 
-/** Tools run on the host of the conversation's directory. */
+/** The queue that only workers on this host poll. */
 export const toolsOn = (host: string): ActivityInterfaceFor<ToolActivities> =>
   proxyActivities<ToolActivities>({ ...EFFECT, taskQueue: toolsQueue(host) });

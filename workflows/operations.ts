@@ -14,12 +14,14 @@ import type { Committed } from "../machine/batch.ts";
 import type { Operation } from "../machine/effect.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { Profile } from "../machine/profile.ts";
-import { requestContinuation, requestLlm, toolsOn } from "./activities.ts";
+import { requestContinuation, requestLlm } from "./activities.ts";
 import { runSubAgent } from "./sub-agents.ts";
+import type { ToolHost } from "./tool-host.ts";
 
 /** What an operation needs from its conversation while it runs. */
 export type Surroundings = {
   readonly profile: Profile;
+  readonly tools: ToolHost;
   /** What the next commit has to carry, as of now. */
   readonly pending: () => CommitInput;
   readonly confirm: (answer: Committed) => void;
@@ -79,7 +81,7 @@ export async function perform(
   scope: CancellationScope,
   around: Surroundings,
 ): Promise<ConversationEvent | null> {
-  const { profile } = around;
+  const { profile, tools } = around;
   switch (operation.kind) {
     case "request_llm": {
       const { requestId, attempt } = operation;
@@ -106,13 +108,10 @@ export async function perform(
     }
     case "execute_tool": {
       const { operationId, call, mode } = operation;
-      const tools = toolsOn(profile.host);
-      const options = { summary: `${call.name} (${mode})` };
       return carry<ToolEvent>(
         scope,
         around,
-        (input) =>
-          tools.executeTool.executeWithOptions(options, [{ ...input, profile, operationId, call, mode }]),
+        (input) => tools.execute({ ...input, profile, operationId, call, mode }),
         () => interrupted(operationId),
       );
     }

@@ -20,6 +20,7 @@ import { carriesCommit } from "./operations.ts";
 import { ordersOf } from "./orders.ts";
 import { RecentMessages } from "./recent-messages.ts";
 import { cancelSubAgent } from "./sub-agents.ts";
+import { ToolHost } from "./tool-host.ts";
 import { Visibility } from "./visibility.ts";
 
 /** From here on a run makes room for the next as soon as nothing is in flight: replays stay fast. */
@@ -35,6 +36,7 @@ export class Runtime {
   readonly #opening: Opening | null;
   /** Everything runs in here, so that a cancel of the workflow reaches nothing but the machine. */
   readonly #base = new CancellationScope({ cancellable: false });
+  readonly #tools = new ToolHost();
   readonly #inFlight = new InFlight(this.#base, (event) => this.apply(event));
   #commits: Commits;
   #identity: Identity | null = null;
@@ -273,6 +275,7 @@ export class Runtime {
     const commits = this.#commits;
     this.#inFlight.start(operation, {
       profile: this.#identity.profile,
+      tools: this.#tools,
       pending: () => commits.pending(),
       confirm: (answer) => commits.confirm(answer),
       settle: () => commits.settle(),

@@ -4,7 +4,9 @@
 --      batches: [{ step, id, previous, at, archived, title, messages, events }],   ascending
 --      state, stateData, mode, usage, machine, awaits, queue: the value after the last batch,
 --      images: hashes that the batches refer to,
---      claim: { operationId, order, by } | null }
+--      claim: { operationId, order, by } | null,
+--      since: { sequence, id } | null: the last message that the claimant knows }
+-- A claim that is granted is answered with the messages since: what it does next is to read them.
 -- Whatever is applied is the end of the list, so one value is enough.
 CREATE FUNCTION commit_batches(p jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
@@ -23,6 +25,8 @@ DECLARE
   claimant constant jsonb := p -> 'claim';
   awaited text;
   granted boolean := false;
+  since constant jsonb := p -> 'since';
+  news jsonb;
 BEGIN
   LOOP
     -- NO KEY: commits of one conversation wait for each other, a sub-agent's foreign key does not wait for them.
@@ -166,6 +170,18 @@ BEGIN
     UPDATE conversations SET claim = r.claim WHERE id = r.id;
   END IF;
 
-  RETURN jsonb_build_object('confirmed', last_step, 'batchId', last_id, 'awaits', awaited, 'fork', false);
+  IF granted AND jsonb_typeof(since) = 'object' AND EXISTS (
+    SELECT FROM messages
+    WHERE conversation_id = r.id AND sequence_id = (since ->> 'sequence')::integer AND id = since ->> 'id')
+  THEN
+    SELECT coalesce(jsonb_agg(to_jsonb(m) ORDER BY m.sequence_id), '[]') INTO news
+    FROM messages AS m
+    WHERE conversation_id = r.id AND sequence_id > (since ->> 'sequence')::integer
+    -- One value of jsonb is bounded: who knows less reads in pages.
+    HAVING count(*) <= 100;
+  END IF;
+
+  RETURN jsonb_build_object(
+    'confirmed', last_step, 'batchId', last_id, 'awaits', awaited, 'fork', false, 'news', news);
 END
 $$;

@@ -1,6 +1,6 @@
 /** The fence (rules 1 to 3): what a commit applies, skips and refuses, and what it answers. REQ-BED-007. */
 import { describe, expect, test } from "vitest";
-import { commit } from "../../db/commit.ts";
+import { commit, commitAndRead } from "../../db/commit.ts";
 import { lastEventOf, readEvents } from "../../db/events.ts";
 import { loadConversation } from "../../db/load.ts";
 import { readMessages } from "../../db/messages.ts";
@@ -103,6 +103,38 @@ describe("what is applied", () => {
     expect(await ask(0, winner)).toBeNull();
     const other = { operationId: "old", order: 9, by: "x" };
     expect((await commit(db, id, batches, opening, other)).awaits).toBe("c");
+  });
+
+  test("who may perform the operation gets the messages after the last one it knows, as they are stored", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const batches = three();
+    await commit(db, id, batches, { profile: profileOf(id), title: null });
+    const stored = await readMessages(db, id, { limit: 10 });
+    const [first] = stored;
+    if (first === undefined) throw new Error("three were stored");
+    const ask = (since: { readonly id: string; readonly sequence: number }, by = "me", operationId = "c") =>
+      commitAndRead(db, id, batches, { opening: null, claim: { operationId, order: 0, by }, since });
+    expect((await ask(first)).news).toEqual(stored.slice(1));
+    expect((await ask({ id: "another", sequence: 1 })).news).toBeNull();
+    expect((await ask(first, "somebody else")).news).toBeNull();
+    expect((await ask(first, "me", "another")).news).toBeNull();
+    expect((await ask({ id: stored[2]?.id ?? "", sequence: 3 })).news).toEqual([]);
+  });
+
+  test("many messages are not answered with a commit", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const messages = Array.from({ length: 102 }, (_, n) => userMessage(n + 1, "x"));
+    const batches = chain([{ messages, conversation: valueWith({ sequence: 102 }), awaits: "c" }]);
+    const opening = { profile: profileOf(id), title: null };
+    const ask = (sequence: number) => {
+      const since = { id: messages[sequence - 1]?.id ?? "", sequence };
+      const claim = { operationId: "c", order: 0, by: "me" };
+      return commitAndRead(db, id, batches, { opening, claim, since });
+    };
+    expect((await ask(1)).news).toBeNull();
+    expect((await ask(2)).news).toHaveLength(100);
   });
 
   test("carried batches: those that are known are skipped, the rest is applied", async () => {

@@ -1,0 +1,21 @@
+/**
+ * Owns: where a conversation's tools are called. A tool runs on the host of its conversation's directory. Asked on the
+ * conversation's own queue, the worker that orders it gets it at once, without a detour over the server's queues; one
+ * on another host answers `elsewhere`, and from then on the tools are called on their host's own queue.
+ */
+import type { Performed, ToolEvent, ToolInput } from "../activities/contract.ts";
+import { executeTool, toolsOn } from "./activities.ts";
+
+export class ToolHost {
+  #isElsewhere = false;
+
+  async execute(input: ToolInput): Promise<Performed<ToolEvent>> {
+    const options = { summary: `${input.call.name} (${input.mode})` };
+    if (!this.#isElsewhere) {
+      const performed = await executeTool.executeWithOptions(options, [input]);
+      if (performed.kind !== "elsewhere") return performed;
+      this.#isElsewhere = true;
+    }
+    return toolsOn(input.profile.host).executeTool.executeWithOptions(options, [input]);
+  }
+}
