@@ -24,7 +24,7 @@ export async function startProduct(
 ): Promise<Product> {
   const model = await startScriptedServer();
   const started = performance.now();
-  const child = spawn(process.execPath, ["--import", "tsx", "local/main.ts"], {
+  const child = spawn(process.execPath, ["local/run.mjs", "local/main.ts"], {
     cwd: `${import.meta.dirname}/..`,
     stdio: ["ignore", "pipe", "inherit"],
     env: {

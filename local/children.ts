@@ -79,7 +79,7 @@ export function apiUrl(config: Pick<Config, "host" | "port">): string {
 }
 
 function program(file: string): Pick<ProcessSpec, "command" | "args" | "cwd"> {
-  return { command: process.execPath, args: ["--import", "tsx", file], cwd: ROOT };
+  return { command: process.execPath, args: ["local/run.mjs", file], cwd: ROOT };
 }
 
 function common(config: Config, services: Services): NodeJS.ProcessEnv {

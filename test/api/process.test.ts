@@ -23,7 +23,7 @@ afterEach(async () => {
 const ROOT = join(import.meta.dirname, "..", "..");
 
 function spawnApi(env: Record<string, string>): ChildProcess & { readonly stdout: NodeJS.ReadableStream } {
-  const child = spawn(process.execPath, ["--import", "tsx", "api/main.ts"], {
+  const child = spawn(process.execPath, ["local/run.mjs", "api/main.ts"], {
     cwd: ROOT,
     stdio: ["ignore", "pipe", "pipe"],
     env: { PATH: process.env["PATH"], PORT: "0", TEMPORAL_ADDRESS: "127.0.0.1:1", ...env },

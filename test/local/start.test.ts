@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../local/ports.ts";
-import { identify, isRunning, type ProcessIdentity } from "../../local/process-identity.ts";
+import { identify, isRunning, parseIdentity, type ProcessIdentity } from "../../local/process-identity.ts";
 import { eventually, temporaryFolder } from "./support.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -22,7 +22,7 @@ type Started = {
 
 function launch(dataDir: string, port: number, env: NodeJS.ProcessEnv = {}) {
   const { PATH, HOME, XDG_CACHE_HOME } = process.env;
-  const child = spawn(process.execPath, ["--import", "tsx", "local/main.ts"], {
+  const child = spawn(process.execPath, ["local/run.mjs", "local/main.ts"], {
     cwd: ROOT,
     env: { PATH, HOME, XDG_CACHE_HOME, DATA_DIR: dataDir, PORT: String(port), ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -62,14 +62,21 @@ async function refused(dataDir: string, port: number, env?: NodeJS.ProcessEnv): 
 }
 
 /** What runs for a launcher on this folder, Postgres included. */
+/** null for a file that is just being written, or has just gone. */
+function identityIn(file: string): ProcessIdentity | null {
+  try {
+    return parseIdentity(readFileSync(file, "utf8"));
+  } catch {
+    return null;
+  }
+}
+
 function processesOf(dataDir: string): Record<string, ProcessIdentity> {
   const found: Record<string, ProcessIdentity> = {};
   for (const file of readdirSync(join(dataDir, "run"))) {
     if (!/^(api|worker|temporal|scripted)\.json$/.test(file)) continue;
-    const text = readFileSync(join(dataDir, "run", file), "utf8");
-    // It may be in the middle of being written.
-    if (!text.trim().endsWith("}")) continue;
-    found[file.replace(".json", "")] = JSON.parse(text) as ProcessIdentity;
+    const identity = identityIn(join(dataDir, "run", file));
+    if (identity !== null) found[file.replace(".json", "")] = identity;
   }
   const postmaster = join(dataDir, "pg18", "postmaster.pid");
   const postgres = existsSync(postmaster)

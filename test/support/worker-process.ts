@@ -20,7 +20,7 @@ export async function startWorkerProcess(
 ): Promise<WorkerProcess> {
   const { config } = system;
   const dataDir = await mkdtemp(join(tmpdir(), "bedrock-worker-"));
-  const child: ChildProcess = spawn(process.execPath, ["--import", "tsx", "worker.ts"], {
+  const child: ChildProcess = spawn(process.execPath, ["local/run.mjs", "worker.ts"], {
     cwd: join(import.meta.dirname, "..", ".."),
     stdio: ["ignore", "pipe", "inherit"],
     env: {
