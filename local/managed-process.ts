@@ -33,7 +33,7 @@ export type ProcessFiles = { readonly log: string; readonly identity: string };
 const FIRST_BACKOFF = 100;
 const LONGEST_BACKOFF = 5000;
 /** One that ran for so many milliseconds is well: its next death counts as the first. */
-const WELL_AFTER = 10_000;
+const WELL_AFTER = 3_000;
 const LARGEST_LOG = 10_000_000;
 
 export class ManagedProcess {
