@@ -3,7 +3,8 @@ import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { say, toolCall } from "../local/scripted/script.ts";
 import { isDead } from "../test/support/processes.ts";
-import { Conversation, type Product } from "./product.ts";
+import type { Product } from "../test/support/product.ts";
+import { Talk } from "../test/support/talk.ts";
 
 /** Each writes the ids of its processes to files named after them in its directory. */
 export const TREES = {
@@ -30,7 +31,7 @@ export async function cancels(
     Array.from({ length: at }, (_, n) => async () => {
       const cwd = join(dir, `${tree.replaceAll(/\W+/g, "-")}-${at}-${n}`);
       mkdirSync(cwd, { recursive: true });
-      const conversation = await Conversation.open(product, cwd);
+      const conversation = await Talk.open(product, cwd);
       const command = `rm -f [0-9]*; ${TREES[tree]}`;
       const calls = Array.from({ length: count + 1 }, () => say(toolCall("bash", { command })));
       const tag = product.model.script(`tree-${conversation.id}`, calls);
@@ -44,13 +45,13 @@ export async function cancels(
     const one = running[n % at];
     if (one === undefined) break;
     const pids = pidsIn(one.cwd);
-    const idle = await one.conversation.nextState("idle");
+    const idle = one.conversation.nextState("idle");
     const posted = performance.now();
     void one.conversation.cancel();
     const died = await allDead(pids);
     if (died === null) survivors++;
     else samples.push(died - posted);
-    await idle.at;
+    await idle;
     if (n + at < count) await startTree(one.conversation, one.cwd, tree, one.tag);
   }
   await Promise.all(running.map(({ conversation }) => conversation.cancel()));
@@ -58,14 +59,14 @@ export async function cancels(
 }
 
 async function startTree(
-  conversation: Conversation,
+  conversation: Talk,
   cwd: string,
   tree: keyof typeof TREES,
   tag: string,
 ): Promise<void> {
-  const executing = await conversation.nextState("tool_executing");
+  const executing = conversation.nextState("tool_executing");
   await conversation.send(`go ${tag}`);
-  await executing.at;
+  await executing;
   const wanted = TREES[tree].split("touch ").length - 1;
   for (;;) {
     const pids = pidsIn(cwd);

@@ -1,32 +1,64 @@
-/** Measures: from `kill -9` of a worker, in a request or in a tool, to the arrival of the next request at the provider. */
-import { readFileSync } from "node:fs";
+/**
+ * Measures: from `kill -9` of a process, in a request or in a tool, to the arrival of the conversation's next request at
+ * the provider. Who was killed is started again by the launcher; with `another` a second worker is there already.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { hold } from "../local/scripted/cues.ts";
 import { say, toolCall } from "../local/scripted/script.ts";
-import { Conversation, type Product } from "./product.ts";
+import type { ProcessName, Product } from "../test/support/product.ts";
+import { Talk } from "../test/support/talk.ts";
 
-export type CrashIn = "request" | "tool";
+export type Crash = {
+  readonly of: ProcessName;
+  readonly during: "request" | "tool";
+  readonly another?: boolean;
+};
 
-/** Milliseconds; the launcher starts the worker anew, and nobody else is there. */
-export async function recovery(
-  product: Product,
-  cwd: string,
-  dataDir: string,
-  where: CrashIn,
-): Promise<number> {
-  const conversation = await Conversation.open(product, cwd);
-  const name = `crash-${conversation.id}`;
+/** Milliseconds. */
+export async function recovery(product: Product, dir: string, crash: Crash): Promise<number> {
+  const talk = await Talk.open(product, dir);
+  const name = `crash-${talk.id}`;
   const held = hold();
-  const first = where === "request" ? say("half ", held) : say(toolCall("bash", { command: "sleep 300" }));
+  const command = `until [ -e ${name} ]; do sleep 0.02; done`;
+  const call = say("Now. ", toolCall("bash", { command }));
+  const first = crash.during === "request" ? say("half ", held, toolCall("bash", { command: "true" })) : call;
   const tag = product.model.script(name, [first, say("Whole.")]);
-  const executing = await conversation.nextState("tool_executing");
-  await conversation.send(`go ${tag}`);
-  if (where === "request") await held.reached;
-  else await executing.at;
-  executing.stop();
-  const { pid } = JSON.parse(readFileSync(join(dataDir, "run", "worker.json"), "utf8")) as { pid: number };
+  const executing = talk.nextState("tool_executing");
+  await talk.send(`go ${tag}`);
+  await (crash.during === "request" ? held.reached : executing);
+  const stopAnother = crash.another === true ? await startAnother(product) : null;
+  const pid = product.pidOf(crash.of);
   const killed = performance.now();
   process.kill(pid, "SIGKILL");
+  // What was killed with its worker never hears of it.
+  held.release();
+  writeFileSync(join(dir, name), "");
   const next = await product.model.nextRequest(name, 2);
+  await talk.untilState("idle");
+  talk.close();
+  await stopAnother?.();
   return next.arrivedAt - killed;
+}
+
+async function startAnother(product: Product): Promise<() => Promise<void>> {
+  const child = spawn(process.execPath, ["local/run.mjs", "worker.ts"], {
+    cwd: join(import.meta.dirname, ".."),
+    stdio: ["ignore", "pipe", "inherit"],
+    env: {
+      PATH: process.env["PATH"],
+      DATABASE_URL: product.databaseUrl,
+      TEMPORAL_ADDRESS: product.temporalAddress,
+      ANTHROPIC_API_KEY: "bench",
+      ANTHROPIC_BASE_URL: product.model.url,
+    },
+  });
+  for await (const line of createInterface(child.stdout)) if (line.startsWith("worker ready")) break;
+  return async () => {
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  };
 }

@@ -1,8 +1,8 @@
 /** Measures: from a delta's leaving the provider to the client's socket; messages while many conversations stream. */
 import { hold } from "../local/scripted/cues.ts";
 import { answer, say, text } from "../local/scripted/script.ts";
-import { deferred } from "../test/support/waiting.ts";
-import { Conversation, type Product } from "./product.ts";
+import type { Product } from "../test/support/product.ts";
+import { Talk } from "../test/support/talk.ts";
 
 const LONG = "x".repeat(4_000);
 
@@ -10,19 +10,16 @@ const LONG = "x".repeat(4_000);
 export async function firstDeltas(product: Product, cwd: string, count: number): Promise<number[]> {
   const samples: number[] = [];
   for (let n = 0; n < count; n++) {
-    const conversation = await Conversation.open(product, cwd);
+    const conversation = await Talk.open(product, cwd);
     const held = hold();
     const tag = product.model.script(`delta-${conversation.id}`, [say(held, "first", " second")]);
-    const { promise: seen, resolve } = deferred<number>();
-    const stop = await conversation.follow((name, _data, at) => {
-      if (name === "text.delta") resolve(at);
-    });
+    const seen = conversation.next(({ name }) => name === "text.delta");
     await conversation.send(`go ${tag}`);
     await held.reached;
     const released = performance.now();
     held.release();
-    samples.push((await seen) - released);
-    stop();
+    samples.push((await seen).at - released);
+    conversation.close();
   }
   return samples;
 }
@@ -37,27 +34,26 @@ export async function commitsWhileStreaming(
   const pace = { characters: 4, delayMs: 20 };
   const streaming = await Promise.all(
     Array.from({ length: streams }, async () => {
-      const conversation = await Conversation.open(product, cwd);
+      const conversation = await Talk.open(product, cwd);
       const long = answer([text(LONG, LONG)], { pace });
-      const stop = await conversation.follow(() => undefined);
       await conversation.send(`go ${product.model.script(`stream-${conversation.id}`, [long])}`);
-      return { conversation, stop };
+      return conversation;
     }),
   );
   const samples: number[] = [];
-  const conversation = await Conversation.open(product, cwd);
+  const conversation = await Talk.open(product, cwd);
   const answers = Array.from({ length: count }, () => say("Yes."));
   const tag = product.model.script(`commit-${conversation.id}`, answers);
   for (let n = 0; n < count; n++) {
-    const idle = await conversation.nextState("idle");
+    const idle = conversation.nextState("idle");
     const posted = performance.now();
     await conversation.send(`go ${tag}`);
     samples.push(performance.now() - posted);
-    await idle.at;
+    await idle;
   }
-  for (const { conversation, stop } of streaming) {
-    stop();
-    await conversation.cancel();
+  for (const busy of streaming) {
+    await busy.cancel();
+    busy.close();
   }
   return samples;
 }

@@ -6,13 +6,23 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cancels, TREES } from "./cancel.ts";
-import { recovery } from "./crash.ts";
+import { recovery, type Crash } from "./crash.ts";
 import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
 import { temporalFloor } from "./floor.ts";
-import { startProduct, type Product } from "./product.ts";
+import { startProduct, type Product } from "../test/support/product.ts";
 import { plainTurns, toolRounds } from "./rounds.ts";
 import { spans } from "./spans.ts";
 import { ms, quantile, spread, table, type Row } from "./stats.ts";
+
+const CRASHES: readonly Crash[] = [
+  { of: "worker", during: "request", another: true },
+  { of: "worker", during: "tool", another: true },
+  { of: "worker", during: "request" },
+  { of: "worker", during: "tool" },
+  { of: "temporal", during: "tool" },
+  { of: "postgres", during: "tool" },
+  { of: "api", during: "tool" },
+];
 
 const only = process.argv.includes("--only") ? process.argv.at(-1)?.split(",") : undefined;
 const rows: Row[] = [];
@@ -63,11 +73,12 @@ try {
     }
   });
   await measure("crash", async () => {
-    for (const where of ["request", "tool"] as const) {
+    for (const crash of CRASHES) {
       const samples: number[] = [];
-      for (let n = 0; n < 5; n++) samples.push(await recovery(running, dir, dataDir, where));
-      const what = `kill -9 of the only worker in a ${where}, to the next request`;
-      rows.push({ what, figures: spread(samples, [0.5, 1]), goal: "5 s after a worker is back" });
+      for (let n = 0; n < 5; n++) samples.push(await recovery(running, dir, crash));
+      const who = crash.another === true ? "one of two workers" : crash.of;
+      const what = `kill -9 of ${who} in a ${crash.during}, to the next request`;
+      rows.push({ what, figures: spread(samples, [0.5, 1]), goal: "5 s" });
     }
   });
 } finally {

@@ -1,0 +1,89 @@
+/**
+ * Owns: the product as a person runs it (`npm start`, durable Postgres, processes of their own), asked over HTTP,
+ * with a scripted provider in this process.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { freePort } from "../../local/ports.ts";
+import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+
+export const PROCESSES = ["worker", "api", "postgres", "temporal"] as const;
+export type ProcessName = (typeof PROCESSES)[number];
+
+export type Product = {
+  readonly url: string;
+  readonly databaseUrl: string;
+  readonly temporalAddress: string;
+  readonly model: ScriptedServer;
+  /** An empty directory for conversations; it goes with the product. */
+  readonly cwd: string;
+  /** Milliseconds from the start of the process to `ready`. */
+  readonly startMs: number;
+  readonly pidOf: (name: ProcessName) => number;
+  readonly stop: () => Promise<void>;
+};
+
+/** @param dataDir is kept; without one a new folder is made, which goes with the product. */
+export async function startProduct(dataDir?: string): Promise<Product> {
+  const folder = mkdtempSync(join(tmpdir(), "bedrock-product-"));
+  const data = dataDir ?? join(folder, "data");
+  const model = await startScriptedServer();
+  const started = performance.now();
+  const child = spawn(process.execPath, ["local/run.mjs", "local/main.ts"], {
+    cwd: ROOT,
+    stdio: ["ignore", "pipe", "inherit"],
+    env: {
+      PATH: process.env["PATH"],
+      HOME: process.env["HOME"],
+      XDG_CACHE_HOME: process.env["XDG_CACHE_HOME"],
+      DATA_DIR: data,
+      PORT: String(await freePort()),
+      ANTHROPIC_API_KEY: "test-key",
+      ANTHROPIC_BASE_URL: model.url,
+    },
+  });
+  const stop = async (): Promise<void> => {
+    const exited = once(child, "exit");
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill("SIGTERM");
+      await exited;
+    }
+    await model.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const said = new Map<string, string>();
+  for await (const line of createInterface(child.stdout)) {
+    const [, name = "", value = ""] = /^(ready|Temporal|Postgres) +(\S+:\/?\S+)$/.exec(line) ?? [];
+    if (name !== "") said.set(name, value);
+    if (name === "ready") break;
+  }
+  const url = said.get("ready");
+  if (url === undefined) {
+    await stop();
+    throw new Error("The product did not start.");
+  }
+  child.stdout.resume();
+  return {
+    url,
+    databaseUrl: said.get("Postgres") ?? "",
+    temporalAddress: said.get("Temporal") ?? "",
+    model,
+    cwd: folder,
+    startMs: performance.now() - started,
+    pidOf: (name) => {
+      const file =
+        name === "postgres" ? join(data, "pg18", "postmaster.pid") : join(data, "run", `${name}.json`);
+      const text = readFileSync(file, "utf8");
+      return name === "postgres"
+        ? Number.parseInt(text, 10)
+        : (JSON.parse(text) as { readonly pid: number }).pid;
+    },
+    stop,
+  };
+}

@@ -1,0 +1,149 @@
+/** Owns: a client of one conversation over HTTP, as a frontend is one: it repeats what was not answered, resumes by number. */
+import { randomUUID } from "node:crypto";
+import { EventReader, type Received } from "../api/sse.ts";
+import type { Product } from "./product.ts";
+
+export type Shown = {
+  readonly state: { readonly kind: string; readonly [name: string]: unknown };
+  readonly lastEvent: number;
+};
+export type ShownMessage = {
+  readonly id: string;
+  readonly sequence: number;
+  readonly type: string;
+  readonly content: unknown;
+};
+export type Answer = { readonly status: number; readonly body: { readonly [name: string]: unknown } };
+/** An event of the stream, and the time of its arrival. */
+export type Heard = Received & { readonly at: number };
+
+const PAUSE_MS = 50;
+
+export class Talk {
+  readonly product: Product;
+  readonly id: string;
+  readonly #base: string;
+  /** Numbered events, each as often as it came. */
+  readonly heard: Heard[] = [];
+  readonly #ended = new AbortController();
+  readonly #listeners = new Set<(event: Heard) => void>();
+
+  private constructor(product: Product, id: string) {
+    this.product = product;
+    this.id = id;
+    this.#base = `${product.url}/api/conversations/${id}`;
+  }
+
+  /** Opens a conversation and follows its stream. */
+  static async open(product: Product, cwd = product.cwd): Promise<Talk> {
+    const { body } = await insist(`${product.url}/api/conversations`, { cwd });
+    const talk = new Talk(product, String(body["id"]));
+    await new Promise<void>((synced) => void talk.#follow(synced));
+    return talk;
+  }
+
+  /** Sends until it is answered by other than "not known"; the id makes it one message. */
+  send(text: string, delivery: "direct" | "steer" | "followUp" = "direct"): Promise<Answer> {
+    return insist(`${this.#base}/messages`, { text, delivery, id: randomUUID() });
+  }
+
+  cancel(): Promise<Answer> {
+    return insist(`${this.#base}/cancel`, {});
+  }
+
+  continuation(): Promise<Answer> {
+    return insist(`${this.#base}/continuation`, undefined);
+  }
+
+  async messages(): Promise<readonly ShownMessage[]> {
+    const { body } = await insist(`${this.#base}/messages?limit=1000`);
+    return body["messages"] as ShownMessage[];
+  }
+
+  async state(): Promise<Shown["state"]> {
+    const { body } = await insist(this.#base);
+    return body["state"] as Shown["state"];
+  }
+
+  /** The first event to come for which the predicate holds. */
+  next(wanted: (event: Heard) => boolean): Promise<Heard> {
+    return new Promise((resolve) => {
+      const listener = (event: Heard): void => {
+        if (!wanted(event)) return;
+        this.#listeners.delete(listener);
+        resolve(event);
+      };
+      this.#listeners.add(listener);
+    });
+  }
+
+  /** The next `state.changed` to this state. */
+  nextState(kind: string): Promise<Heard> {
+    return this.next(
+      ({ name, data }) => name === "state.changed" && (data["state"] as Shown["state"]).kind === kind,
+    );
+  }
+
+  /** Resolves when the conversation is, or comes to be, in a state for which the predicate holds. */
+  async untilState(wanted: string | ((state: Shown["state"]) => boolean)): Promise<void> {
+    const holds = typeof wanted === "string" ? ({ kind }: Shown["state"]) => kind === wanted : wanted;
+    const coming = this.next(
+      ({ name, data }) => name === "state.changed" && holds(data["state"] as Shown["state"]),
+    );
+    if (holds(await this.state())) return;
+    await coming;
+  }
+
+  close(): void {
+    this.#ended.abort();
+  }
+
+  async #follow(onSynced: () => void): Promise<void> {
+    const { signal } = this.#ended;
+    let last: number | null = null;
+    while (!signal.aborted) {
+      try {
+        const headers: Record<string, string> = last === null ? {} : { "last-event-id": String(last) };
+        const reader: EventReader = new EventReader(await fetch(`${this.#base}/events`, { signal, headers }));
+        for (let event = await reader.next(); event !== null; event = await reader.next()) {
+          const heard = { ...event, at: performance.now() };
+          if (event.name === "synced") {
+            last ??= event.data["lastEvent"] as number;
+            onSynced();
+          }
+          if (event.id !== null) {
+            last = event.id;
+            this.heard.push(heard);
+          }
+          for (const listener of this.#listeners) listener(heard);
+        }
+      } catch {
+        // Cut off, or nobody there: resumed where it stood.
+      }
+      await pause();
+    }
+  }
+}
+
+/** Asks until there is an answer that is not "not known". */
+async function insist(url: string, body?: unknown): Promise<Answer> {
+  for (;;) {
+    try {
+      const isRead = body === undefined && !url.endsWith("/continuation");
+      const response = await fetch(url, {
+        method: isRead ? "GET" : "POST",
+        ...(body === undefined
+          ? {}
+          : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      if (response.status !== 503)
+        return { status: response.status, body: JSON.parse(text) as Answer["body"] };
+    } catch {
+      // The process is away.
+    }
+    await pause();
+  }
+}
+
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
