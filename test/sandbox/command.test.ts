@@ -153,9 +153,19 @@ describe("a flood of output", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
   });
 
-  test("without end is ended", async () => {
-    const result = await run("yes", { floodBytes: 20_000_000 });
+  test("of 10 GB is ended where no reader can want more, in flat memory", async () => {
+    const before = process.memoryUsage().rss;
+    let most = before;
+    let chunks = 0;
+    const result = await run("yes 'a line of output' | head -c 10G", {
+      limitBytes: 30_000,
+      onOutput: () => {
+        if (chunks++ % 100 === 0) most = Math.max(most, process.memoryUsage().rss);
+      },
+    });
     expect(result).toMatchObject({ flooded: true, exitCode: null, truncated: true });
+    expect(chunks).toBeGreaterThan(1_000);
+    expect(most - before).toBeLessThan(100_000_000);
   });
 });
 

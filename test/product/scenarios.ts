@@ -1,0 +1,135 @@
+/**
+ * Owns: the states in which a conversation of the running product can be met, each with a way into it, and what has to
+ * come of it when somebody dies there, or the person stops it. Not among them yet: those that wait for sub-agents and
+ * for an approval, to which no tool leads so far.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { hold } from "../../local/scripted/cues.ts";
+import { fail, rateLimited, say, toolCall, type Answer } from "../../local/scripted/script.ts";
+import { pidIn } from "../support/processes.ts";
+import type { Talk } from "../support/talk.ts";
+
+/** A conversation that has been brought into a state. */
+export type Met = {
+  /** Lets go what was held; without it the state lasts. */
+  readonly release: () => void;
+  /** States in which it may end up: left alone, and after a Stop. */
+  readonly ends: readonly string[];
+  readonly endsAfterStop: readonly string[];
+  /** Of processes that must be dead in the end. */
+  readonly pids: readonly number[];
+  /** How often each command may have run: its counts. */
+  readonly runs: () => readonly number[];
+};
+
+type Enter = (talk: Talk) => Promise<Partial<Met>>;
+
+const REST: Met = {
+  release: () => undefined,
+  ends: ["idle"],
+  endsAfterStop: ["idle"],
+  pids: [],
+  runs: () => [],
+};
+
+/** Whatever comes after the scripted ones is answered, too. */
+const script = (talk: Talk, answers: readonly Answer[]): string =>
+  talk.product.model.script(talk.id, (_request, n) => answers[n - 1] ?? say("And so on."));
+
+/** A command that waits for a file, and leaves a line for each time that it was run. */
+function patientCommand(talk: Talk) {
+  const file = (suffix: string): string => join(talk.product.cwd, `${talk.id}.${suffix}`);
+  const command = `echo $$ > ${file("pid")}; echo ran >> ${file("runs")}; until [ -e ${file("go")} ]; do sleep 0.02; done`;
+  return {
+    call: toolCall("bash", { command }),
+    pid: () => pidIn(file("pid")),
+    release: () => writeFileSync(file("go"), ""),
+    runs: () => linesOf(file("runs")),
+  };
+}
+
+const linesOf = (path: string): number =>
+  existsSync(path) ? readFileSync(path, "utf8").split("\n").length - 1 : 0;
+
+const enter: Readonly<Record<string, Enter>> = {
+  idle: async (talk) => {
+    const idle = talk.nextState("idle");
+    await talk.send(`go ${script(talk, [say("Hello.")])}`);
+    await idle;
+    return {};
+  },
+
+  llm_requesting: async (talk) => {
+    const held = hold();
+    await talk.send(`go ${script(talk, [say("half ", held, "and half."), say("Whole.")])}`);
+    await held.reached;
+    return { release: () => held.release() };
+  },
+
+  "llm_requesting, waiting for its next attempt": async (talk) => {
+    const retrying = talk.next(({ name }) => name === "llm.retry_scheduled");
+    await talk.send(`go ${script(talk, [rateLimited(4), say("Finally.")])}`);
+    await retrying;
+    return {};
+  },
+
+  tool_executing: async (talk) => {
+    const patient = patientCommand(talk);
+    const after = join(talk.product.cwd, `${talk.id}.after`);
+    const second = toolCall("bash", { command: `echo ran >> ${after}` });
+    await talk.send(`go ${script(talk, [say("Now. ", patient.call, second), say("Done.")])}`);
+    const pid = await patient.pid();
+    return { release: patient.release, pids: [pid], runs: () => [patient.runs(), linesOf(after)] };
+  },
+
+  cancelling: async (talk) => {
+    const patient = patientCommand(talk);
+    await talk.send(`go ${script(talk, [say("Now. ", patient.call), say("Done.")])}`);
+    const pid = await patient.pid();
+    // On its way: whether the Stop or the death comes first is up to them.
+    void talk.cancel();
+    return { release: patient.release, pids: [pid], runs: () => [patient.runs()] };
+  },
+
+  awaiting_continuation: async (talk) => {
+    const held = hold();
+    const idle = talk.nextState("idle");
+    const answers = [say("Hello."), say("In short: ", held, "hello."), say("In short.")];
+    await talk.send(`go ${script(talk, answers)}`);
+    await idle;
+    await talk.continuation();
+    await held.reached;
+    return {
+      release: () => held.release(),
+      ends: ["context_exhausted"],
+      endsAfterStop: ["context_exhausted"],
+    };
+  },
+
+  context_exhausted: async (talk) => {
+    const idle = talk.nextState("idle");
+    await talk.send(`go ${script(talk, [say("Hello."), say("In short.")])}`);
+    await idle;
+    const exhausted = talk.nextState("context_exhausted");
+    await talk.continuation();
+    await exhausted;
+    return { ends: ["context_exhausted"], endsAfterStop: ["context_exhausted"] };
+  },
+
+  error: async (talk) => {
+    const failed = talk.nextState("error");
+    await talk.send(`go ${script(talk, [fail("invalid_request_error"), say("Better.")])}`);
+    await failed;
+    return { ends: ["error"], endsAfterStop: ["error"] };
+  },
+};
+
+export const STATES = Object.keys(enter);
+
+/** Brings a conversation into a state. */
+export async function meet(talk: Talk, state: string): Promise<Met> {
+  const found = enter[state];
+  if (found === undefined) throw new Error(`no way into ${state}`);
+  return { ...REST, ...(await found(talk)) };
+}

@@ -1,0 +1,90 @@
+/**
+ * The running product, met in every state: each of its processes is killed (`kill -9`), and the person stops it. Nothing
+ * is lost, nothing runs twice, nothing is stuck, nobody is left running, and a client that resumes by number hears
+ * everything once.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isDead } from "../support/processes.ts";
+import { PROCESSES, startProduct, type Product } from "../support/product.ts";
+import { Talk } from "../support/talk.ts";
+import { until } from "../support/waiting.ts";
+import { meet, STATES, type Met } from "./scenarios.ts";
+
+const SLOW = 120_000;
+
+let product: Product;
+beforeAll(async () => {
+  product = await startProduct();
+}, SLOW);
+afterAll(() => product.stop(), SLOW);
+
+/** One conversation in each state, all at the same time. */
+const meetAll = (): Promise<readonly { readonly state: string; readonly talk: Talk; readonly met: Met }[]> =>
+  Promise.all(
+    STATES.map(async (state) => {
+      const talk = await Talk.open(product);
+      return { state, talk, met: await meet(talk, state) };
+    }),
+  );
+
+describe("every state", () => {
+  test.each(PROCESSES)("kill -9 of the process: %s", { timeout: SLOW }, async (name) => {
+    const all = await meetAll();
+    const pid = product.pidOf(name);
+    process.kill(pid, "SIGKILL");
+    for (const { met } of all) met.release();
+    for (const { state, talk, met } of all) {
+      await talk.untilState(({ kind }) => met.ends.includes(kind));
+      expect({ state, runs: met.runs() }).toEqual({ state, runs: met.runs().map(() => 1) });
+      await goesOn(state, talk, met);
+    }
+    await until(() => isDead(pid));
+  });
+
+  test("a Stop, and a second one", { timeout: SLOW }, async () => {
+    const all = await meetAll();
+    for (const { state, talk, met } of all) {
+      const answers = await Promise.all([talk.cancel(), talk.cancel()]);
+      expect({ state, answers: answers.map(({ status }) => status) }).toEqual({ state, answers: [202, 202] });
+      await talk.untilState(({ kind }) => met.endsAfterStop.includes(kind));
+      expect({ state, alive: met.pids.filter((pid) => !isDead(pid)) }).toEqual({ state, alive: [] });
+      // What was to come after it did not.
+      expect({ state, runs: met.runs().slice(1) }).toEqual({
+        state,
+        runs: met
+          .runs()
+          .slice(1)
+          .map(() => 0),
+      });
+      await goesOn(state, talk, met);
+    }
+  });
+});
+
+/** It takes the next message, and all that was ever said is there once and in order, for its client and for the model. */
+async function goesOn(state: string, talk: Talk, met: Met): Promise<void> {
+  const isOver = met.ends.includes("context_exhausted");
+  const idle = isOver ? null : talk.nextState("idle");
+  const { status, body } = await talk.send("And now?");
+  if (isOver)
+    expect({ state, status, code: body["code"] }).toEqual({ state, status: 409, code: "context_exhausted" });
+  else expect({ state, status }).toEqual({ state, status: 202 });
+  await idle;
+
+  const messages = await talk.messages();
+  expect(messages.map(({ sequence }) => sequence)).toEqual(messages.map((_, n) => n + 1));
+  const said = messages.filter(({ type }) => type === "user");
+  expect({ state, said: said.length }).toEqual({ state, said: isOver ? 1 : 2 });
+  const last = messages.at(-1);
+  await until(() => talk.heard.some(({ name, data }) => name === "message.added" && data["id"] === last?.id));
+  const first = talk.heard[0]?.id ?? 0;
+  expect({ state, heard: talk.heard.map(({ id }) => id) }).toEqual({
+    state,
+    heard: talk.heard.map((_, n) => first + n),
+  });
+  const added = talk.heard.filter(({ name }) => name === "message.added").map(({ data }) => data["id"]);
+  expect({ state, added }).toEqual({ state, added: messages.map(({ id }) => id) });
+  expect(product.model.requests.filter(({ refusal }) => refusal !== null)).toEqual([]);
+  expect(met.pids.filter((pid) => !isDead(pid))).toEqual([]);
+  talk.close();
+}
