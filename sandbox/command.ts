@@ -30,6 +30,8 @@ export type CommandResult = {
   readonly timedOut: boolean;
   readonly aborted: boolean;
   readonly flooded: boolean;
+  /** All of it together took more memory than it may. */
+  readonly outOfMemory: boolean;
   /** Why it could not be started, as the system says. */
   readonly spawnError: string | null;
 };
@@ -47,7 +49,7 @@ export async function runCommand(command: Command): Promise<CommandResult> {
   const why = { timedOut: false, aborted: signal.aborted, flooded: false };
   const result = (ending: Ending): CommandResult => {
     const { text: output, truncated } = buffer.finish();
-    return { ...exitOf(ending), output, truncated, ...why };
+    return { ...exitOf(ending), outOfMemory: ending.kind === "out_of_memory", output, truncated, ...why };
   };
   if (signal.aborted) return result({ kind: "lost" });
 
@@ -112,6 +114,7 @@ function exitOf(ending: Ending): Pick<CommandResult, "exitCode" | "signal" | "sp
       return { exitCode: null, signal: ending.signal, spawnError: null };
     case "not_started":
       return { exitCode: null, signal: null, spawnError: ending.reason };
+    case "out_of_memory":
     case "lost":
       return { exitCode: null, signal: "SIGKILL", spawnError: null };
   }

@@ -7,20 +7,23 @@
 #
 # Arguments: the worker's process id, then by name the numbers of system calls.
 # Standard input, a line each:
-#   run ID LENGTH    followed by so many bytes, each field ended by NUL: the working directory, the number of variables,
+#   run ID LENGTH    followed by so many bytes, each field ended by NUL: the memory that it may take (0: any), the number
+#                    of steps, the steps of its confinement (step.ts), the working directory, the number of variables,
 #                    the variables as NAME=value, the program and its arguments
 #   opened ID        the reading ends of its output are open on the other side
 #   kill ID
 # Standard output, a line each:
 #   ID started R W   /proc/LAUNCHER/fd/R and W are the reading ends of its standard output and error
 #   ID error TEXT    it could not be started
-#   ID exit N, ID signal N    how it ended; nothing of it is left
+#   ID exit N, ID signal N, ID memory    how it ended; nothing of it is left
 #   ID gone          its supervisor has ended; always the last
 use strict;
 use warnings;
 
 my ($worker, %syscall) = @ARGV;
-my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $WNOHANG, $TERM, $KILL, $EINTR) = (1, 36, 1, 15, 9, 4);
+my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $WNOHANG, $WUNTRACED, $TERM, $KILL, $CONT, $EINTR) =
+  (1, 36, 1, 2, 15, 9, 18, 4);
+my ($ITIMER_REAL, $LOOK_EVERY_US) = (0, 50_000);
 
 $0 = "bedrock-launcher";
 $^F = 2; # what is opened here is closed in a command
@@ -66,7 +69,9 @@ sub refuse {
 
 sub reap {
   my %ids = reverse %supervisors;
-  while ((my $pid = waitpid(-1, $WNOHANG)) > 0) {
+  while ((my $pid = waitpid(-1, $WNOHANG | $WUNTRACED)) > 0) {
+    # Its command has stopped it. Perl does not tell that from its end, but it is there.
+    next if kill $CONT, $pid;
     my $id = $ids{$pid} // next;
     delete $supervisors{$id};
     say_line("$id gone");
@@ -102,13 +107,15 @@ sub fill {
 
 sub supervise {
   my ($id, $launcher, $command, $out, $err) = @_;
+  my ($memory, $count, @rest) = split(/\0/, substr($command, 0, -1), -1);
+  my @steps = splice(@rest, 0, $count);
   my ($leader, $outcome, $ending) = (0, undef, 0);
   my $end_all = sub {
     return if $ending++;
     for (;;) {
       kill $KILL, descendants();
       my $pid;
-      while (($pid = waitpid(-1, $WNOHANG)) > 0) { $outcome = outcome($?) if $pid == $leader }
+      while (($pid = waitpid(-1, $WNOHANG)) > 0) { $outcome //= outcome($?) if $pid == $leader }
       last if $pid < 0;
       # One that was forked meanwhile is found in the next round: its parents are dead by then.
       select(undef, undef, undef, 0.001);
@@ -124,10 +131,20 @@ sub supervise {
   prctl($PR_SET_PDEATHSIG, $TERM);
   exit 0 if getppid() != $launcher;
 
+  my $self = $$;
   $leader = fork();
   if (!defined $leader) { say_line("$id error $!"); exit 0 }
-  become_command($id, $command, $out, $err) if $leader == 0;
+  become_command($self, $id, \@steps, \@rest, $out, $err) if $leader == 0;
   close($_) for $out, $err, *STDIN;
+  if ($memory > 0) {
+    $SIG{ALRM} = sub {
+      return if resident(descendants()) <= $memory;
+      $outcome = "memory";
+      $end_all->();
+    };
+    my $interval = pack("q4", 0, $LOOK_EVERY_US, 0, $LOOK_EVERY_US);
+    syscall($syscall{setitimer} + 0, $ITIMER_REAL, $interval, 0);
+  }
   while (!defined $outcome) {
     my $pid = waitpid(-1, 0);
     $outcome = outcome($?) if $pid == $leader;
@@ -157,21 +174,64 @@ sub descendants {
   return @found;
 }
 
+# Of these processes together, in bytes.
+sub resident {
+  my $kilobytes = 0;
+  for my $pid (@_) {
+    open(my $file, "<", "/proc/$pid/status") or next;
+    while (<$file>) { $kilobytes += $1, last if /^VmRSS:\s+(\d+)/ }
+  }
+  return 1024 * $kilobytes;
+}
+
 sub become_command {
-  my ($id, $command, $out, $err) = @_;
+  my ($supervisor, $id, $steps, $fields, $out, $err) = @_;
   $SIG{$_} = "DEFAULT" for qw(TERM INT HUP PIPE);
-  my ($cwd, $count, @rest) = split(/\0/, substr($command, 0, -1), -1);
+  my ($cwd, $count, @rest) = @$fields;
   my %variables = map { split(/=/, $_, 2) } splice(@rest, 0, $count);
   syscall($syscall{setsid} + 0);
-  prctl($PR_SET_PDEATHSIG, $KILL);
   open(my $say, ">&", \*STDOUT);
   chdir($cwd) or fail($say, "$id error The directory $cwd: $!");
   open(STDIN, "<", "/dev/null");
   open(STDOUT, ">&", $out);
   open(STDERR, ">&", $err);
+  confine($say, $id, @$steps);
+  # After the confinement, for a change of the user undoes it.
+  prctl($PR_SET_PDEATHSIG, $KILL);
+  kill $KILL, $$ if getppid() != $supervisor;
   %ENV = %variables;
   { no warnings; exec { $rest[0] } @rest }
   fail($say, "$id error $rest[0]: $!");
+}
+
+# Makes the system calls of the steps, in order; the first that fails keeps the command from running.
+sub confine {
+  my ($say, $id, @steps) = @_;
+  my (%kept, @alive);
+  STEP: for my $step (@steps) {
+    my ($name, $number, $keep, @arguments) = split(" ", $step);
+    my $optional = $name =~ s/^\?//;
+    my @values;
+    for (@arguments) {
+      my ($kind, $rest) = unpack("a a*", $_);
+      my ($hex, $result) = split(/=/, $rest, 2);
+      next STEP if defined $result && !defined $kept{$result};
+      if ($kind eq "i") { push @values, $rest + 0 }
+      elsif ($kind eq "x") { push @values, pack("H*", $hex) . (defined $result ? pack("l", $kept{$result}) : "") }
+      elsif ($kind eq "=") { defined $kept{$rest} or next STEP; push @values, $kept{$rest} + 0 }
+      elsif ($kind eq "f") {
+        push @alive, pack("H*", $rest);
+        push @values, pack("S x6 P", length($alive[-1]) / 8, $alive[-1]);
+      }
+      else { fail($say, "$id error The sandbox has an argument that is not understood: $_") }
+    }
+    my $value = syscall($number + 0, @values);
+    if ($value == -1) {
+      next STEP if $optional;
+      fail($say, "$id error The sandbox cannot be applied ($name: $!), so nothing was run");
+    }
+    $kept{$keep} = $value if $keep ne "-";
+  }
 }
 
 # Only in a command: nothing of its parent's is run.

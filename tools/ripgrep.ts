@@ -118,6 +118,7 @@ export async function search(
   });
   let complaint = "";
   const { exitCode, spawnError, timedOut, flooded } = await runCommand({
+    confinement: null,
     // One file system: /proc is another, and lies below.
     argv: ["rg", ...STANDARD, ...(place.path === "/" ? ["--one-file-system"] : []), ...args, "--", ...paths],
     cwd: context.cwd,

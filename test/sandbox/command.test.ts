@@ -11,6 +11,7 @@ const run = (script: string, changes: Partial<Command> = {}) =>
     argv: ["bash", "-c", script],
     cwd: "/",
     env: commandEnvironment(),
+    confinement: null,
     signal: new AbortController().signal,
     timeoutMs: 20_000,
     limitBytes: 10_000,

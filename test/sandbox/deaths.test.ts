@@ -25,6 +25,7 @@ const CHILDREN: Readonly<Record<string, string>> = {
   "one that closed everything": "(setsid bash -c 'exec sleep 300' <&- >&- 2>&- &); echo up",
   "a spinner": "(while :; do :; done) & echo up",
   "a deep tree": "f() { [ $1 = 0 ] && exec sleep 300; (f $(($1 - 1))) & wait; }; (f 12) & sleep 0.1; echo up",
+  "one that stops its supervisor": "kill -STOP $PPID; echo up",
   "one that forks without end": `(while :; do sleep 300 & done) & sleep 0.05; echo up`,
 };
 
@@ -97,6 +98,7 @@ function run(mark: string, script: string, changes: Changes): Promise<CommandRes
     argv: ["bash", "-c", script],
     cwd: "/",
     env: { PATH: process.env["PATH"] ?? "", MARK: mark },
+    confinement: null,
     signal,
     timeoutMs,
     limitBytes: 1_000,

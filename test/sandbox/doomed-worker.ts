@@ -5,6 +5,7 @@ await runCommand({
   argv: ["bash", "-c", process.argv[2] ?? ""],
   cwd: "/",
   env: { PATH: process.env["PATH"] ?? "", MARK: process.env["MARK"] ?? "" },
+  confinement: null,
   signal: new AbortController().signal,
   timeoutMs: 60_000,
   limitBytes: 1_000,

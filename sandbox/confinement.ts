@@ -1,0 +1,71 @@
+/**
+ * Owns: what Restricted mode is for a command, put together (REQ-BED-014, REQ-BASH-008): as whom it runs, its limits,
+ * Landlock, no descriptors but its own, and the filter of system calls. As data: the launcher only makes the calls.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { nextUser, userSteps } from "./credentials.ts";
+import { filterStep } from "./filter.ts";
+import { landlockSteps } from "./landlock.ts";
+import { LIMITS, limitSteps, type Limits } from "./limits.ts";
+import type { Step } from "./step.ts";
+import type { Architecture } from "./system-calls.ts";
+
+export type Confinement = {
+  readonly steps: readonly Step[];
+  /** Of all its processes together; beyond it they are killed. */
+  readonly memoryBytes: number;
+  /** Added to its environment. */
+  readonly env: Readonly<Record<string, string>>;
+};
+
+export type ConfinementOptions = {
+  readonly arch: Architecture;
+  /** Of Landlock, 1 or more. */
+  readonly abi: number;
+  readonly limits?: Partial<Limits>;
+  /** The filter is left out where a test shows what it is for. */
+  readonly withoutFilter?: true;
+};
+
+const CLOSE_RANGE_CLOEXEC = 4;
+const FIRST_DESCRIPTOR = 3;
+const LAST_DESCRIPTOR = 0xffff_ffff;
+
+/** For one command: the user and the processes that are there now are part of it. */
+export function confinement({ arch, abi, limits, withoutFilter }: ConfinementOptions): Confinement {
+  const isRoot = process.getuid?.() === 0;
+  const wanted = { ...LIMITS, ...limits };
+  // A user of its own has no other processes; ours have theirs.
+  const others = isRoot ? [] : tasksOfUser(process.getuid?.() ?? 0);
+  const processes = wanted.processes + others.length;
+  return {
+    steps: [
+      ...limitSteps({ ...wanted, processes }),
+      ...(isRoot ? userSteps(nextUser()) : []),
+      ...landlockSteps(abi),
+      { call: "close_range", args: [FIRST_DESCRIPTOR, LAST_DESCRIPTOR, CLOSE_RANGE_CLOEXEC] },
+      ...(withoutFilter === true ? [] : [filterStep({ arch, abi, outside: others })]),
+    ],
+    memoryBytes: wanted.memoryBytes,
+    env: { ...GIT, ...(isRoot ? ANY_OWNER : {}) },
+  };
+}
+
+/** git would refresh its index on the way. */
+const GIT = { GIT_OPTIONAL_LOCKS: "0" };
+/** Nothing belongs to the user that the command runs as. */
+const ANY_OWNER = { GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "safe.directory", GIT_CONFIG_VALUE_0: "*" };
+
+/** Processes and threads. One that ends meanwhile is left out. */
+function tasksOfUser(user: number): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const [, real] = /^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+        return Number(real) === user ? readdirSync(`/proc/${pid}/task`).map(Number) : [];
+      } catch {
+        return [];
+      }
+    });
+}

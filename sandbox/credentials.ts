@@ -1,0 +1,53 @@
+/**
+ * Owns: as whom a command of Restricted mode runs. A worker that is root would make nothing of the limit on processes,
+ * and could read every process's environment: its commands run as a user that nobody else is, with no right of root's
+ * but to read files.
+ */
+import type { Step } from "./step.ts";
+
+/** Transient users, as systemd's: nothing belongs to them. */
+const FIRST_USER = 61_184;
+const LAST_USER = 65_519;
+
+/** The next of them; a number comes again after more commands than run at a time. */
+let last = FIRST_USER - 1;
+export const nextUser = (): number => (last = last >= LAST_USER ? FIRST_USER : last + 1);
+
+const PR_CAPBSET_DROP = 24;
+const PR_SET_SECUREBITS = 28;
+const PR_CAP_AMBIENT = 47;
+const PR_CAP_AMBIENT_RAISE = 2;
+/** Being root means nothing, and ceasing to be keeps what is set here; both locked. */
+const NO_ROOT_NO_FIXUP = 0xf;
+const CAP_DAC_READ_SEARCH = 2;
+const LAST_CAPABILITY = 63;
+const CAPABILITY_VERSION_3 = 0x2008_0522;
+
+export function userSteps(user: number): readonly Step[] {
+  const others = Array.from({ length: LAST_CAPABILITY + 1 }, (_, n) => n).filter(
+    (n) => n !== CAP_DAC_READ_SEARCH,
+  );
+  return [
+    { call: "prctl", args: [PR_SET_SECUREBITS, NO_ROOT_NO_FIXUP, 0, 0, 0] },
+    // A kernel knows about forty of them.
+    ...others.map((n): Step => ({ call: "prctl", args: [PR_CAPBSET_DROP, n, 0, 0, 0], optional: true })),
+    { call: "setgroups", args: [0, 0] },
+    { call: "setresgid", args: [user, user, user] },
+    { call: "setresuid", args: [user, user, user] },
+    { call: "capset", args: [{ bytes: header() }, { bytes: capabilities(1 << CAP_DAC_READ_SEARCH) }] },
+    { call: "prctl", args: [PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0, 0] },
+  ];
+}
+
+function header(): Uint8Array {
+  const bytes = Buffer.alloc(8);
+  bytes.writeUInt32LE(CAPABILITY_VERSION_3, 0);
+  return bytes;
+}
+
+/** Effective, permitted and inheritable; the upper halves are empty. */
+function capabilities(low: number): Uint8Array {
+  const bytes = Buffer.alloc(24);
+  for (let n = 0; n < 3; n++) bytes.writeUInt32LE(low, 4 * n);
+  return bytes;
+}

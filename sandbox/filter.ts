@@ -1,0 +1,148 @@
+/**
+ * Owns: the system calls that a command of Restricted mode does not get: what Landlock does not see (modes, owners and
+ * times of files, every kind of socket, other namespaces) and what would lead around it.
+ */
+import { assemble, compile, type Condition, type Rule } from "./bpf.ts";
+import type { Step } from "./step.ts";
+import { numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
+
+const EPERM = 1;
+const ENOSYS = 38;
+const AUDIT_ARCH = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
+const X32 = 0x4000_0000;
+
+/** The mode, owner, times and attributes of files, and files by their handles. */
+const FILES: readonly SystemCall[] = [
+  ...(["chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"] as const),
+  ...(["utime", "utimes", "futimesat", "utimensat"] as const),
+  ...(["setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"] as const),
+  ...([
+    "removexattr",
+    "lremovexattr",
+    "fremovexattr",
+    "removexattrat",
+    "fallocate",
+    "open_by_handle_at",
+  ] as const),
+];
+
+const NAMESPACES: readonly SystemCall[] = [
+  ...([
+    "unshare",
+    "setns",
+    "mount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "open_tree",
+    "open_tree_attr",
+  ] as const),
+  ...(["move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"] as const),
+];
+
+/** Ways to somebody else's memory and queues, and into the kernel. */
+const SHARED: readonly SystemCall[] = [
+  ...(["socket", "shmget", "shmat", "shmctl", "semget", "semop", "semctl", "mq_open", "mq_unlink"] as const),
+  ...(["msgget", "msgsnd", "msgrcv", "msgctl", "add_key", "request_key", "keyctl"] as const),
+  ...(["bpf", "perf_event_open", "userfaultfd", "pidfd_getfd"] as const),
+];
+
+/** Programs do without them when they are told that they do not exist. */
+const UNKNOWN: readonly SystemCall[] = ["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"];
+
+const NEW_NAMESPACES = 0x7e02_0000;
+const AF_UNIX = 1;
+const SOCK_TYPES = 0xf;
+const SOCK_DGRAM = 2;
+const O_TRUNC = 0x200;
+const O_ACCMODE = 3;
+/** FS_IOC_SETFLAGS (both widths), FS_IOC_FSSETXATTR, FS_IOC_SETVERSION, TIOCSTI, TIOCLINUX. */
+const IOCTLS = [0x4008_6602, 0x4004_6602, 0x401c_5820, 0x4008_7602, 0x5412, 0x541c];
+const PRIO_USER = 2;
+const IOPRIO_WHO_USER = 3;
+const F_SETOWN = 8;
+const F_SETOWN_EX = 15;
+
+/** Of another process than the caller. */
+const another = (arg: number): Condition => ({ arg, isNoneOf: [0] });
+
+const CONDITIONAL: readonly (readonly [SystemCall, Condition])[] = [
+  ["clone", { arg: 0, mask: NEW_NAMESPACES, isNoneOf: [0] }],
+  ["socketpair", { arg: 0, isNoneOf: [AF_UNIX] }],
+  // One of datagrams can send to any path.
+  ["socketpair", { arg: 1, mask: SOCK_TYPES, isOneOf: [SOCK_DGRAM] }],
+  ["ioctl", { arg: 1, isOneOf: IOCTLS }],
+  ["prlimit64", another(0)],
+  ["setpriority", another(1)],
+  ["setpriority", { arg: 0, isOneOf: [PRIO_USER] }],
+  ["ioprio_set", another(1)],
+  ["ioprio_set", { arg: 0, isOneOf: [IOPRIO_WHO_USER] }],
+  ["sched_setparam", another(0)],
+  ["sched_setscheduler", another(0)],
+  ["sched_setaffinity", another(0)],
+  ["sched_setattr", another(0)],
+];
+
+/** Cutting off a file without opening it for writing, which Landlock sees from its third ABI on. */
+const cuts = (arg: number): Condition => ({
+  arg,
+  mask: O_TRUNC | O_ACCMODE,
+  isOneOf: [O_TRUNC, O_TRUNC | O_ACCMODE],
+});
+const BEFORE_TRUNCATE: readonly (readonly [SystemCall, Condition | null])[] = [
+  ["truncate", null],
+  ["ftruncate", null],
+  ["open", cuts(1)],
+  ["openat", cuts(2)],
+];
+
+/** Signals, which Landlock keeps inside from its sixth ABI on. */
+const SIGNALLING: readonly SystemCall[] = [
+  ...(["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open"] as const),
+];
+
+export type FilterOptions = {
+  readonly arch: Architecture;
+  /** Of Landlock: what it does not see is denied here. */
+  readonly abi: number;
+  /** Processes and threads that must not be signalled, where Landlock does not see to it. */
+  readonly outside: readonly number[];
+};
+
+/** The rules, in no particular order but that of the rules of one call. */
+export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rule[] {
+  const rule = (call: SystemCall, errno: number, when: Condition | null = null): Rule[] => {
+    const number = numberOf(arch, call);
+    return number === undefined ? [] : [{ number, errno, ...(when === null ? {} : { when }) }];
+  };
+  // As groups, too, and everybody at once.
+  const targets = [-1, ...outside.flatMap((id) => [id, -id])].map((id) => id >>> 0);
+  return [
+    ...[...FILES, ...NAMESPACES, ...SHARED].flatMap((call) => rule(call, EPERM)),
+    ...UNKNOWN.flatMap((call) => rule(call, ENOSYS)),
+    ...CONDITIONAL.flatMap(([call, when]) => rule(call, EPERM, when)),
+    ...(abi >= 3
+      ? []
+      : [...BEFORE_TRUNCATE.flatMap(([call, when]) => rule(call, EPERM, when)), ...rule("openat2", ENOSYS)]),
+    ...(abi >= 6
+      ? []
+      : [
+          ...SIGNALLING.flatMap((call) => rule(call, EPERM, { arg: 0, isOneOf: targets })),
+          ...rule("fcntl", EPERM, { arg: 1, isOneOf: [F_SETOWN, F_SETOWN_EX] }),
+        ]),
+  ];
+}
+
+const SECCOMP_SET_MODE_FILTER = 1;
+
+/** The last step: what comes after it is under it. */
+export function filterStep(options: FilterOptions): Step {
+  const { arch } = options;
+  const preamble = {
+    architecture: AUDIT_ARCH[arch],
+    errno: EPERM,
+    ...(arch === "x64" ? { below: { number: X32, errno: ENOSYS } } : {}),
+  };
+  const program = assemble(compile(preamble, filterRules(options)));
+  return { call: "seccomp", args: [SECCOMP_SET_MODE_FILTER, 0, { program }] };
+}

@@ -1,0 +1,86 @@
+/**
+ * Owns: whether this host can enforce Restricted mode (REQ-BED-014, REQ-BASH-009), found out by doing it: a confined
+ * command tries to write, and must fail. Without that there is no Restricted mode here, and bash does not run in it.
+ */
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Sandbox } from "../machine/profile.ts";
+import { runCommand, type Command, type CommandResult } from "./command.ts";
+import { confinement, type Confinement } from "./confinement.ts";
+import { architecture, numberOf } from "./system-calls.ts";
+
+const NEEDS =
+  "Restricted mode needs Linux 5.13 or newer (6.12 for all of it) with Landlock enabled, on x86_64 or arm64.";
+const PROBE_TIMEOUT_MS = 10_000;
+const LANDLOCK_CREATE_RULESET_VERSION = 1;
+
+let found: Promise<Sandbox> | null = null;
+
+/** What holds on this host. Found out once; a failure is looked into again by the next caller. */
+export async function sandboxOfHost(): Promise<Sandbox> {
+  found ??= probe();
+  const sandbox = await found;
+  if (!sandbox.available) found = null;
+  return sandbox;
+}
+
+/** The confinement of one command; a sentence where there is none. */
+export async function confine(): Promise<Confinement | string> {
+  const { available, abi, reason } = await sandboxOfHost();
+  const arch = architecture();
+  if (!available || abi === null || arch === null) return reason ?? NEEDS;
+  return confinement({ arch, abi });
+}
+
+async function probe(): Promise<Sandbox> {
+  const missing = (why: string): Sandbox => ({ available: false, abi: null, reason: `${why} ${NEEDS}` });
+  const arch = architecture();
+  if (process.platform !== "linux" || arch === null) {
+    return missing(`This host runs ${process.platform} on ${process.arch}.`);
+  }
+  const version = `print syscall(${numberOf(arch, "landlock_create_ruleset") ?? 0}, 0, 0, ${LANDLOCK_CREATE_RULESET_VERSION})`;
+  const asked = await run(["perl", "-e", version], null);
+  if (asked.spawnError !== null) return missing(`Commands cannot be supervised: ${asked.spawnError}.`);
+  const abi = Number(asked.output);
+  if (!(abi >= 1)) return missing("The kernel has no Landlock, or it is switched off.");
+  const leak = await tryToWrite(confinement({ arch, abi }));
+  return leak === null ? { available: true, abi, reason: null } : missing(leak);
+}
+
+/** null when everything was denied; else what went wrong, as a sentence. */
+async function tryToWrite(confined: Confinement): Promise<string | null> {
+  const folder = await mkdtemp(join(tmpdir(), "bedrock-probe-"));
+  try {
+    // Anybody may write here: what keeps the command from it is the sandbox.
+    await chmod(folder, 0o777);
+    const file = join(folder, "file");
+    await writeFile(file, "untouched");
+    await chmod(file, 0o666);
+    const script = 'echo written > "$0"; chmod 600 "$0"; echo made > "$0.new"; echo ran';
+    const { output, spawnError } = await run(["bash", "-c", script, file], confined);
+    if (spawnError !== null) return `${spawnError}.`;
+    if (!output.includes("ran")) return "A command does not run under the sandbox.";
+    const isUntouched =
+      (await readFile(file, "utf8")) === "untouched" && ((await stat(file)).mode & 0o777) === 0o666;
+    const isNew = await stat(`${file}.new`).then(
+      () => true,
+      () => false,
+    );
+    return isUntouched && !isNew ? null : "A command under the sandbox could write.";
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function run(argv: Command["argv"], confined: Confinement | null): Promise<CommandResult> {
+  return runCommand({
+    argv,
+    cwd: "/",
+    env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
+    confinement: confined,
+    signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
+    timeoutMs: PROBE_TIMEOUT_MS,
+    limitBytes: 4_000,
+  });
+}

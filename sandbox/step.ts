@@ -1,0 +1,42 @@
+/**
+ * Owns: the language in which a confinement is told to the launcher: system calls with their arguments, made in order by
+ * the process that becomes the command. The launcher only makes them; what they mean is decided here and above.
+ */
+import { numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
+
+export type Argument =
+  | number
+  /** The address of these bytes. */
+  | { readonly bytes: Uint8Array }
+  /** What an earlier step returned. */
+  | { readonly result: string }
+  /** The address of these bytes, followed by what an earlier step returned (s32). */
+  | { readonly bytes: Uint8Array; readonly result: string }
+  /** The address of a `struct sock_fprog` of these instructions. */
+  | { readonly program: Uint8Array };
+
+export type Step = {
+  readonly call: SystemCall;
+  readonly args: readonly Argument[];
+  /** The name under which later steps find what it returns. */
+  readonly keep?: string;
+  /** It may fail, and steps that need its result are left out; any other failure keeps the command from running. */
+  readonly optional?: true;
+};
+
+/** One line a step, for launcher.pl. */
+export function encodeStep(step: Step, arch: Architecture): string {
+  const number = numberOf(arch, step.call);
+  if (number === undefined) throw new Error(`There is no ${step.call} on ${arch}.`);
+  const name = `${step.optional === true ? "?" : ""}${step.call}`;
+  return [name, number, step.keep ?? "-", ...step.args.map(encodeArgument)].join(" ");
+}
+
+function encodeArgument(argument: Argument): string {
+  if (typeof argument === "number") return `i${argument}`;
+  if ("program" in argument) return `f${hex(argument.program)}`;
+  if (!("bytes" in argument)) return `=${argument.result}`;
+  return "result" in argument ? `x${hex(argument.bytes)}=${argument.result}` : `x${hex(argument.bytes)}`;
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");

@@ -1,0 +1,111 @@
+/** Owns: a place to attack from a command: files, listeners and a process that must not notice anything. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { runCommand, type CommandResult } from "../../sandbox/command.ts";
+import type { Confinement } from "../../sandbox/confinement.ts";
+import { commandEnvironment } from "../../sandbox/environment.ts";
+import { isDead } from "../support/processes.ts";
+
+export class Arena {
+  readonly dir = mkdtempSync(join(tmpdir(), "bedrock-arena-"));
+  readonly victim: ChildProcess = spawn("sleep", ["300"], {
+    env: { ...process.env, SECRET: "the key" },
+    stdio: "ignore",
+  });
+  tcpPort = 0;
+  udpPort = 0;
+  /** Connections and datagrams that came in. */
+  heard = 0;
+
+  static async open(): Promise<Arena> {
+    const arena = new Arena();
+    await arena.#furnish();
+    return arena;
+  }
+
+  /** What there is and how it is: names, modes, sizes, times, contents, attributes of the directory itself. */
+  snapshot(): string {
+    const names = readdirSync(this.dir, { recursive: true, encoding: "utf8" }).sort();
+    return JSON.stringify(
+      names.map((name) => {
+        const path = join(this.dir, name);
+        const { mode, size, mtimeMs, uid } = lstatSync(path);
+        return [name, mode, size, mtimeMs, uid, lstatSync(path).isFile() ? readFileSync(path, "utf8") : null];
+      }),
+    );
+  }
+
+  get victimIsAlive(): boolean {
+    return !isDead(this.victim.pid ?? 0);
+  }
+
+  /** Runs a script in the directory. The arena's addresses are in its environment. */
+  run(
+    script: string,
+    confinement: Confinement | null,
+    changes: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<CommandResult> {
+    return runCommand({
+      argv: ["bash", "-c", script],
+      cwd: this.dir,
+      env: {
+        ...commandEnvironment(),
+        VICTIM: String(this.victim.pid),
+        TCP: String(this.tcpPort),
+        UDP: String(this.udpPort),
+        UNIX: join(this.dir, "socket"),
+        ABSTRACT: this.dir,
+      },
+      confinement,
+      signal: new AbortController().signal,
+      timeoutMs: 20_000,
+      limitBytes: 100_000,
+      ...changes,
+    });
+  }
+
+  async #furnish(): Promise<void> {
+    chmodSync(this.dir, 0o777);
+    for (const name of ["one", "two", "three"]) {
+      writeFileSync(join(this.dir, name), `the contents of ${name}`);
+      chmodSync(join(this.dir, name), 0o666);
+    }
+    mkdirSync(join(this.dir, "folder"));
+    chmodSync(join(this.dir, "folder"), 0o777);
+    const hear = (): void => {
+      this.heard++;
+    };
+    const servers = [createServer(hear), createServer(hear), createServer(hear)] as const;
+    const [tcp, path, abstract] = servers;
+    tcp.listen(0, "127.0.0.1");
+    path.listen(join(this.dir, "socket"));
+    abstract.listen(`\0${this.dir}`);
+    await Promise.all(servers.map((server) => once(server, "listening")));
+    chmodSync(join(this.dir, "socket"), 0o777);
+    const udp = createSocket("udp4", hear).bind(0, "127.0.0.1");
+    await once(udp, "listening");
+    this.tcpPort = (tcp.address() as AddressInfo).port;
+    this.udpPort = udp.address().port;
+    onTestFinished(() => {
+      for (const server of servers) server.close();
+      udp.close();
+      this.victim.kill("SIGKILL");
+      rmSync(this.dir, { recursive: true, force: true });
+    });
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Owns: what a command of Restricted mode may try, each with how its success is seen from outside. Every one of them
+ * succeeds in Unrestricted mode: one that does not is broken, and shows nothing.
+ */
+import type { Arena } from "./arena.ts";
+
+export type Attack = {
+  readonly name: string;
+  readonly script: string;
+  /** What counts as success; by default that the script says SUCCESS. */
+  readonly succeeded?: (arena: Arena) => boolean;
+  /** Needs a program that not every machine has. */
+  readonly needs?: string;
+};
+
+/** The directory is not as it was. */
+const changes =
+  (before: string) =>
+  (arena: Arena): boolean =>
+    arena.snapshot() !== before;
+
+type Group = { readonly changesFiles: boolean; readonly attacks: readonly Attack[] };
+
+/** Perl with the numbers of the system calls that it makes itself. */
+const perl = (program: string): string => `perl -MSocket -e '${program}' && echo SUCCESS`;
+
+export const GROUPS: Readonly<Record<string, Group>> = {
+  "1. writing": {
+    changesFiles: true,
+    attacks: [
+      { name: "a new file", script: "touch new" },
+      { name: "over a file", script: "echo x > one" },
+      { name: "at the end of a file", script: "echo x >> one" },
+      { name: "removing", script: "rm -f one" },
+      { name: "removing a directory", script: "rmdir folder" },
+      { name: "moving", script: "mv one four" },
+      { name: "moving elsewhere", script: "mv one folder/" },
+      { name: "a directory", script: "mkdir new" },
+      { name: "a link", script: "ln one four" },
+      { name: "a symbolic link", script: "ln -s one four" },
+      { name: "a named pipe", script: "mkfifo four" },
+      { name: "through a descriptor of /proc", script: "exec 3< one; echo x > /proc/self/fd/3" },
+      { name: "in place", script: "sed -i s/the/a/ one" },
+      { name: "shared memory", script: "f=/dev/shm/bedrock-$VICTIM; echo x > $f && rm $f && echo SUCCESS" },
+      { name: "a temporary file", script: "f=$(mktemp) && rm $f && echo SUCCESS" },
+    ],
+  },
+  "2. attributes": {
+    changesFiles: true,
+    attacks: [
+      { name: "mode", script: "chmod 600 one" },
+      { name: "times", script: "touch -d 2001-01-01 one" },
+      { name: "times, of now", script: "sleep 0.02; touch one" },
+      { name: "owner", script: "chown 12345 one" },
+      { name: "cutting off by path", script: perl('truncate("one", 0) or die $!') },
+      { name: "cutting off by opening", script: perl('sysopen(F, "one", 01000) or die $!') },
+      { name: "cutting off by opening for both", script: perl('sysopen(F, "one", 01002) or die $!') },
+    ],
+  },
+  "3. talking": {
+    changesFiles: false,
+    attacks: [
+      { name: "TCP", script: "exec 3<>/dev/tcp/127.0.0.1/$TCP && echo SUCCESS" },
+      { name: "UDP", script: "echo x > /dev/udp/127.0.0.1/$UDP && echo SUCCESS" },
+      {
+        name: "UDP, sent to an address",
+        script: perl(
+          'socket(S, AF_INET, SOCK_DGRAM, 0) && send(S, "x", 0, sockaddr_in($ENV{UDP}, inet_aton("127.0.0.1"))) or die $!',
+        ),
+      },
+      {
+        name: "TCP Fast Open",
+        script: perl(
+          'socket(S, AF_INET, SOCK_STREAM, 0) && send(S, "x", 0x20000000, sockaddr_in($ENV{TCP}, inet_aton("127.0.0.1"))) or die $!',
+        ),
+      },
+      { name: "listening", script: perl("socket(S, AF_INET, SOCK_STREAM, 0) && listen(S, 1) or die $!") },
+      {
+        name: "binding",
+        script: perl(
+          "socket(S, AF_INET, SOCK_STREAM, 0) && bind(S, sockaddr_in(0, INADDR_LOOPBACK)) or die $!",
+        ),
+      },
+      { name: "netlink", script: perl("socket(S, 16, SOCK_RAW, 0) or die $!") },
+      {
+        name: "a socket with a path",
+        script: perl("socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un($ENV{UNIX})) or die $!"),
+      },
+      {
+        name: "an abstract socket",
+        script: perl(
+          'socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, pack("S a108", AF_UNIX, "\\0$ENV{ABSTRACT}")) or die $!',
+        ),
+      },
+      {
+        name: "a pair of datagram sockets",
+        script: perl("socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) or die $!"),
+      },
+    ],
+  },
+  "4. other processes": {
+    changesFiles: false,
+    attacks: [
+      { name: "an environment", script: "grep -q 'the key' /proc/$VICTIM/environ && echo SUCCESS" },
+      { name: "memory", script: "head -c 0 /proc/$VICTIM/mem && echo SUCCESS" },
+      { name: "open files", script: "ls -l /proc/$VICTIM/fd/0 && echo SUCCESS" },
+      { name: "tracing", script: perl("syscall(101, 0x4206, $ENV{VICTIM} + 0, 0, 0) == 0 or die $!") },
+      { name: "limits", script: "prlimit --pid $VICTIM --nofile=100:100 && echo SUCCESS", needs: "prlimit" },
+      { name: "priority", script: "renice 5 -p $VICTIM && echo SUCCESS", needs: "renice" },
+      { name: "a stop", script: "kill -STOP $VICTIM && kill -CONT $VICTIM && echo SUCCESS" },
+      { name: "a kill", script: "kill -9 $VICTIM", succeeded: (arena) => !arena.victimIsAlive },
+    ],
+  },
+  "5. other namespaces": {
+    changesFiles: false,
+    attacks: [
+      { name: "a user namespace", script: "unshare -Ur true && echo SUCCESS", needs: "unshare" },
+      { name: "a mount", script: "unshare -m mount -t tmpfs none folder && echo SUCCESS", needs: "unshare" },
+      {
+        name: "a clone into one",
+        script: perl(
+          "my $pid = syscall(56, 0x10000011, 0, 0, 0, 0); die $! if $pid < 0; exit 0 if $pid == 0",
+        ),
+      },
+      { name: "a key ring", script: perl("syscall(250, 0, -3, 1) > 0 or die $!") },
+      { name: "shared memory of System V", script: perl("syscall(29, 0, 4096, 01600) >= 0 or die $!") },
+    ],
+  },
+};
+
+/** Whether it has come through. */
+export const hasSucceeded = (
+  attack: Attack,
+  group: Group,
+  arena: Arena,
+  before: string,
+  output: string,
+): boolean => {
+  if (attack.succeeded !== undefined) return attack.succeeded(arena);
+  const says = /^SUCCESS$/m.test(output);
+  return group.changesFiles && !attack.script.includes("SUCCESS") ? changes(before)(arena) : says;
+};
