@@ -3,10 +3,15 @@
  * real, on every version of Landlock that this kernel can play, and once more in Unrestricted mode, where it succeeds.
  */
 import { spawnSync } from "node:child_process";
+import { readdirSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { confinement } from "../../sandbox/confinement.ts";
+import { assemble, compile } from "../../sandbox/bpf.ts";
+import { confinement, type Confinement } from "../../sandbox/confinement.ts";
 import { sandboxOfHost } from "../../sandbox/host.ts";
-import { architecture } from "../../sandbox/system-calls.ts";
+import type { Step } from "../../sandbox/step.ts";
+import { architecture, numberOf } from "../../sandbox/system-calls.ts";
+import { until } from "../support/waiting.ts";
 import { Arena } from "./arena.ts";
 import { GROUPS, hasSucceeded } from "./attacks.ts";
 
@@ -55,4 +60,137 @@ describe.skipIf(!available)("Restricted mode", () => {
       );
     });
   }
+
+  test.each(["2. attributes", "3. talking", "5. other namespaces"])(
+    "without the filter there is a way: %s",
+    async (name) => {
+      const group = GROUPS[name];
+      if (group === undefined) throw new Error(`no group ${name}`);
+      const through: string[] = [];
+      for (const attack of group.attacks) {
+        const arena = await Arena.open();
+        const before = arena.snapshot();
+        const { output } = await arena.run(
+          attack.script,
+          confinement({ arch, abi: newest, withoutFilter: true }),
+        );
+        if (hasSucceeded(attack, group, arena, before, output)) through.push(attack.name);
+      }
+      expect(through).not.toEqual([]);
+    },
+  );
+
+  describe("6. greed", () => {
+    test("a fork bomb finds its end", async () => {
+      const arena = await Arena.open();
+      const limits = { processes: 64 };
+      const bomb = "bomb() { bomb | bomb & }; bomb; sleep 2";
+      const { output } = await arena.run(bomb, confinement({ arch, abi: newest, limits }), {
+        timeoutMs: 4_000,
+      });
+      expect(output).toContain("Resource temporarily unavailable");
+      expect(processesIn(arena.dir)).toEqual([]);
+    });
+
+    test("several processes that take memory together are ended together", async () => {
+      const arena = await Arena.open();
+      const limits = { memoryBytes: 300_000_000 };
+      const hog = `perl -e '$x = "x" x 100_000_000; sleep 60'`;
+      const result = await arena.run(
+        `${hog} & ${hog} & ${hog} & ${hog} & wait`,
+        confinement({ arch, abi: newest, limits }),
+      );
+      expect(result).toMatchObject({ outOfMemory: true, exitCode: null });
+      expect(processesIn(arena.dir)).toEqual([]);
+    });
+
+    test("one process that takes too much is refused it", async () => {
+      const arena = await Arena.open();
+      const limits = { dataBytes: 200_000_000 };
+      const { output } = await arena.run(
+        `perl -e '$x = "x" x 400_000_000; print "SUCCESS"'`,
+        confinement({ arch, abi: newest, limits }),
+      );
+      expect(output).toMatch(/Out of memory/);
+    });
+
+    test("a spinner dies at its limit", async () => {
+      const arena = await Arena.open();
+      const limits = { cpuSeconds: 1 };
+      const result = await arena.run("while :; do :; done", confinement({ arch, abi: newest, limits }));
+      expect(result).toMatchObject({ exitCode: null, timedOut: false });
+      expect(["SIGXCPU", "SIGKILL"]).toContain(result.signal);
+    });
+  });
+
+  test("7. on a Stop nothing is left, whatever it did", async () => {
+    const arena = await Arena.open();
+    const tree = `sleep 1000 & (trap "" TERM; while :; do sleep 0.1; done) & setsid sleep 1000 & nohup yes > /dev/null & (setsid sleep 1000 &); kill -9 $PPID; wait`;
+    const controller = new AbortController();
+    const running = arena.run(tree, confined(), { signal: controller.signal });
+    await until(() => processesIn(arena.dir).length >= 6);
+    controller.abort();
+    expect(await running).toMatchObject({ aborted: true });
+    expect(processesIn(arena.dir)).toEqual([]);
+  });
+
+  test("8. what is left in the background ends with the command", async () => {
+    const arena = await Arena.open();
+    expect(await arena.run("sleep 999 & echo x", confined())).toMatchObject({ output: "x\n", exitCode: 0 });
+    expect(processesIn(arena.dir)).toEqual([]);
+  });
+
+  test.each([1, 38])("9. where Landlock cannot be applied (errno %i), bash never runs", async (errno) => {
+    const arena = await Arena.open();
+    const { steps, ...rest } = confined();
+    const result = await arena.run("echo ran", { ...rest, steps: [...withoutLandlock(errno), ...steps] });
+    expect(result.spawnError).toMatch(/The sandbox cannot be applied \(landlock_create_ruleset/);
+    expect(result).toMatchObject({ exitCode: null, output: "" });
+  });
+
+  test.each([
+    ["git status --short", undefined],
+    ["git log --oneline -3", undefined],
+    ["git diff --stat", undefined],
+    ["rg -c confinement sandbox", "rg"],
+    ["node -e 'console.log(1)'", undefined],
+    ["npm ls --depth=0", undefined],
+    ["python3 -c 'print(1)'", "python3"],
+    ["ps -e", "ps"],
+    ["seq 8 | xargs -P4 -n1 echo", undefined],
+    ["sleep 0.05 & wait %1; diff <(echo a) <(echo a) && cat <<< x", undefined],
+    ["timeout 5 true && head -c 3 /dev/urandom > /dev/null", undefined],
+  ])("10. works: %s", async (command, needs) => {
+    if (needs !== undefined && !has(needs)) return;
+    const arena = await Arena.open();
+    for (const version of versions) {
+      const result = await arena.run(`cd ${ROOT} && ${command}`, confinement({ arch, abi: version }));
+      expect({ version, ...result }).toMatchObject({ version, exitCode: 0 });
+    }
+  });
 });
+
+const ROOT = join(import.meta.dirname, "..", "..");
+const confined = (): Confinement => confinement({ arch, abi: newest });
+
+/** Processes that run in this directory. */
+function processesIn(dir: string): string[] {
+  return readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`) === dir;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** As under a container that filters the calls. */
+function withoutLandlock(errno: number): Step[] {
+  const number = numberOf(arch, "landlock_create_ruleset") ?? 0;
+  const architecture = arch === "x64" ? 0xc000_003e : 0xc000_00b7;
+  const program = assemble(compile({ architecture, errno }, [{ number, errno }]));
+  return [
+    { call: "prctl", args: [38, 1, 0, 0, 0] },
+    { call: "seccomp", args: [1, 0, { program }] },
+  ];
+}
