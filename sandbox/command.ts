@@ -59,15 +59,14 @@ export async function runCommand(command: Command): Promise<CommandResult> {
     const decoder = new StringDecoder("utf8");
     const take = (text: string): void => {
       if (text === "") return;
-      const clean = text.replaceAll("\0", "");
-      buffer.add(clean);
-      onOutput?.(name, clean);
+      buffer.add(text);
+      onOutput?.(name, text);
     };
     stream.on("data", (chunk: Buffer) => {
       if (why.flooded) return;
       bytes += chunk.length;
       if (bytes > floodBytes) kill("flooded");
-      take(decoder.write(chunk));
+      take(decoder.write(withoutNul(chunk)));
     });
     stream.on("error", () => {
       // What could be read was read.
@@ -104,6 +103,14 @@ export async function runCommand(command: Command): Promise<CommandResult> {
   drained.stop();
   for (const reader of readers) reader.stop();
   return result(ending);
+}
+
+/** In bytes, because a flood of them as text would keep the process from anything else. */
+function withoutNul(chunk: Buffer): Buffer {
+  if (!chunk.includes(0)) return chunk;
+  let length = 0;
+  for (const byte of chunk) if (byte !== 0) chunk[length++] = byte;
+  return chunk.subarray(0, length);
 }
 
 function exitOf(ending: Ending): Pick<CommandResult, "exitCode" | "signal" | "spawnError"> {

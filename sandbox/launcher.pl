@@ -24,6 +24,7 @@ my ($worker, %syscall) = @ARGV;
 my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $WNOHANG, $WUNTRACED, $TERM, $KILL, $CONT, $EINTR) =
   (1, 36, 1, 2, 15, 9, 18, 4);
 my ($ITIMER_REAL, $LOOK_EVERY_US) = (0, 50_000);
+my $ROUNDS = 200; # about three seconds; beyond them lives what cannot be killed
 
 $0 = "bedrock-launcher";
 $^F = 2; # what is opened here is closed in a command
@@ -33,7 +34,10 @@ my %supervisors; # by command
 my %ends;        # by command: the reading ends of its output
 my $input = "";
 
-prctl($PR_SET_PDEATHSIG, $TERM);
+# What a supervisor leaves behind that was killed comes to the launcher.
+prctl($PR_SET_CHILD_SUBREAPER, 1);
+# No milder signal: that one would have to wait in a launcher that somebody has stopped.
+prctl($PR_SET_PDEATHSIG, $KILL);
 exit 0 if getppid() != $worker; # it died before that was set
 $SIG{CHLD} = \&reap;
 
@@ -67,15 +71,25 @@ sub refuse {
   say_line("$_[0] gone");
 }
 
+# A supervisor is gone when nothing of its command is left, however it ended itself.
 sub reap {
-  my %ids = reverse %supervisors;
-  while ((my $pid = waitpid(-1, $WNOHANG | $WUNTRACED)) > 0) {
-    # Its command has stopped it. Perl does not tell that from its end, but it is there.
-    next if kill $CONT, $pid;
-    my $id = $ids{$pid} // next;
-    delete $supervisors{$id};
-    say_line("$id gone");
+  my @gone;
+  for my $round (1 .. $ROUNDS) {
+    my %ids = reverse %supervisors;
+    while ((my $pid = waitpid(-1, $WNOHANG | $WUNTRACED)) > 0) {
+      # Its command has stopped it. Perl does not tell that from its end, but it is there.
+      next if kill $CONT, $pid;
+      my $id = $ids{$pid} // next;
+      delete $supervisors{$id};
+      push @gone, $id;
+    }
+    my %known = reverse %supervisors;
+    my @orphans = grep { !$known{$_} } children($$);
+    last if !@orphans;
+    kill_tree(@orphans);
+    rest($round);
   }
+  say_line("$_ gone") for @gone;
 }
 
 sub read_line {
@@ -112,13 +126,13 @@ sub supervise {
   my ($leader, $outcome, $ending) = (0, undef, 0);
   my $end_all = sub {
     return if $ending++;
-    for (;;) {
-      kill $KILL, descendants();
+    for (my $round = 1; ; $round++) {
+      kill_tree(children($$));
       my $pid;
       while (($pid = waitpid(-1, $WNOHANG)) > 0) { $outcome //= outcome($?) if $pid == $leader }
       last if $pid < 0;
       # One that was forked meanwhile is found in the next round: its parents are dead by then.
-      select(undef, undef, undef, 0.001);
+      rest($round);
     }
     say_line("$id $outcome") if defined $outcome;
     exit 0;
@@ -138,7 +152,7 @@ sub supervise {
   close($_) for $out, $err, *STDIN;
   if ($memory > 0) {
     $SIG{ALRM} = sub {
-      return if resident(descendants()) <= $memory;
+      return if resident(children($$)) <= $memory;
       $outcome = "memory";
       $end_all->();
     };
@@ -158,26 +172,41 @@ sub outcome {
   return $signal ? "signal $signal" : "exit " . ($status >> 8);
 }
 
-# Of this process, which adopts the orphans among them.
-sub descendants {
+# Of all threads of a process.
+sub children {
+  my ($pid) = @_;
   my @found;
-  my @todo = ($$);
-  while (defined(my $pid = shift @todo)) {
-    opendir(my $threads, "/proc/$pid/task") or next;
-    for my $thread (grep { !/^\./ } readdir($threads)) {
-      open(my $file, "<", "/proc/$pid/task/$thread/children") or next;
-      my @children = split(" ", <$file> // "");
-      push @found, @children;
-      push @todo, @children;
-    }
+  opendir(my $threads, "/proc/$pid/task") or return;
+  for my $thread (grep { !/^\./ } readdir($threads)) {
+    open(my $file, "<", "/proc/$pid/task/$thread/children") or next;
+    push @found, split(" ", <$file> // "");
   }
   return @found;
 }
 
-# Of these processes together, in bytes.
+# Kills these and all that comes of them, each as it is found: a tree that grows is not outrun. Who loses its parent
+# meanwhile becomes a child of this process, and is found in the next round.
+sub kill_tree {
+  my @todo = @_;
+  while (defined(my $pid = shift @todo)) {
+    my @children = children($pid);
+    kill $KILL, $pid;
+    push @todo, @children;
+  }
+}
+
+# Between two rounds: shortly, and longer where something does not die.
+sub rest {
+  my ($round) = @_;
+  select(undef, undef, undef, $round < 50 ? 0.001 : 0.02);
+}
+
+# Of all that comes of these processes, and themselves, in bytes.
 sub resident {
+  my @todo = @_;
   my $kilobytes = 0;
-  for my $pid (@_) {
+  while (defined(my $pid = shift @todo)) {
+    push @todo, children($pid);
     open(my $file, "<", "/proc/$pid/status") or next;
     while (<$file>) { $kilobytes += $1, last if /^VmRSS:\s+(\d+)/ }
   }

@@ -122,9 +122,14 @@ function hear(child: Launcher, line: string): void {
   const command = pending.get(id);
   if (command === undefined) return;
   if (word === "started") {
-    const [stdout, stderr] = rest.split(" ").map((descriptor) => openPipe(child, descriptor));
+    try {
+      const [stdout, stderr] = rest.split(" ").map((descriptor) => openPipe(child, descriptor));
+      if (stdout !== undefined && stderr !== undefined) command.onStreams(stdout, stderr);
+    } catch {
+      // The launcher is gone already, or no descriptor is left here: without its output it is not worth running.
+      child.stdin.write(`kill ${id}\n`);
+    }
     child.stdin.write(`opened ${id}\n`);
-    if (stdout !== undefined && stderr !== undefined) command.onStreams(stdout, stderr);
     return;
   }
   pending.delete(id);

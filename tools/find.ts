@@ -1,7 +1,16 @@
 /** Owns: the `find` tool: files by their names, and the listing of files that it shares with grep. */
 import { z } from "zod";
 import { boundedLines } from "./bounded-lines.ts";
-import { answerSearch, findPlace, globBelow, search, shown, type Glob, type Place } from "./ripgrep.ts";
+import {
+  answerSearch,
+  findPlace,
+  globBelow,
+  MAX_GLOB_CHARS,
+  search,
+  shown,
+  type Glob,
+  type Place,
+} from "./ripgrep.ts";
 import { defineTool, failed, type ToolContext, type ToolRun } from "./tool.ts";
 
 const MAX_SHOWN = 1_000;
@@ -12,7 +21,7 @@ export const find = defineTool({
   name: "find",
   description: `Find files by a glob, in alphabetical order of their paths. "*.ts" is for names at any depth, "src/**/*.test.ts" for paths from the searched directory on; {a,b}, ? and [a-z] work too, and ! before a glob turns it around. Hidden files are found, those in .git and those that .gitignore leaves out are not; directories are not listed, use ls for them. At most ${MAX_SHOWN} paths, relative to the working directory. Works in both modes.`,
   input: z.strictObject({
-    pattern: z.string().min(1).describe('The glob, for example "*.ts"'),
+    pattern: z.string().min(1).max(MAX_GLOB_CHARS).describe('The glob, for example "*.ts"'),
     path: z
       .string()
       .min(1)

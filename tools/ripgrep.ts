@@ -28,6 +28,9 @@ const STANDARD = [
   "--glob=!.git",
 ];
 
+/** Longer ones take long to make sense of. */
+export const MAX_GLOB_CHARS = 500;
+
 /** What a search's input says about where. */
 export const WHERE = {
   path: z
@@ -38,6 +41,7 @@ export const WHERE = {
   glob: z
     .string()
     .min(1)
+    .max(MAX_GLOB_CHARS)
     .optional()
     .describe(
       'Only files that this glob matches: "*.ts" by name, "src/**/*.ts" by path from the searched directory on',

@@ -6,6 +6,8 @@ export type Range = { readonly start: number; readonly end: number };
 export type LineEnding = "\n" | "\r\n";
 
 /** UTF-16 code units of text that is shown in a hint. */
+/** UTF-16 code units of a file in which is searched without whitespace. */
+const MAX_SQUEEZED = 200_000;
 const MAX_SHOWN = 2_000;
 const BYTE_ORDER_MARK = "\ufeff";
 
@@ -81,6 +83,8 @@ export class Source {
   findIgnoringWhitespace(
     wanted: string,
   ): { readonly first: number; readonly last: number; readonly text: string } | null {
+    // Of a large file it would take long, and the caller may ask for each of many edits.
+    if (this.#text.length > MAX_SQUEEZED) return null;
     const squeezed = wanted.replace(/\s/g, "");
     if (squeezed === "") return null;
     const at = this.#text.replace(/\s/g, "").indexOf(squeezed);

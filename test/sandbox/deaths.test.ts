@@ -69,6 +69,35 @@ describe.each(Object.entries(CHILDREN))("%s", (_kind, child) => {
   });
 });
 
+test.each(["SIGKILL", "SIGSTOP"] as const)(
+  "a supervisor that gets a %s from outside loses nobody",
+  async (signal) => {
+    const mark = randomUUID();
+    const controller = new AbortController();
+    const result = await run(
+      mark,
+      "(setsid sleep 300 &); (setsid bash -c 'sleep 300 & wait' &); echo $PPID up; sleep 300",
+      {
+        signal: controller.signal,
+        onOutput: (text) => {
+          process.kill(Number.parseInt(text, 10), signal);
+          if (signal === "SIGSTOP") controller.abort();
+        },
+      },
+    );
+    expect(result).toMatchObject({ exitCode: null, aborted: signal === "SIGSTOP" });
+    expect(survivors(mark)).toEqual([]);
+  },
+);
+
+test("a command that kills its supervisor ends with all that it started", async () => {
+  const mark = randomUUID();
+  const script =
+    "(setsid sleep 300 &); (setsid bash -c 'sleep 300 & wait' &); echo up; kill -9 $PPID; sleep 300";
+  expect(await run(mark, script, {})).toMatchObject({ output: "up\n", signal: "SIGKILL" });
+  expect(survivors(mark)).toEqual([]);
+});
+
 test("a hundred trees of every kind of child at once: no survivor", { timeout: 120_000 }, async () => {
   const { "one that forks without end": _bomb, "a spinner": _spinner, ...calm } = CHILDREN;
   const script = `${Object.values(calm).join("\n")}\necho all; sleep 300`;
