@@ -43,7 +43,10 @@ $SIG{CHLD} = \&reap;
 
 for (;;) {
   my ($verb, $id, $length) = split(" ", read_line());
-  if ($verb eq "run") { run($id, read_bytes($length)) }
+  if ($verb eq "run") {
+    run($id, read_bytes($length));
+    reap(); # what was not heard of meanwhile
+  }
   elsif ($verb eq "opened") { delete $ends{$id} }
   elsif ($verb eq "kill" && $supervisors{$id}) { kill $TERM, $supervisors{$id} }
 }
@@ -63,7 +66,6 @@ sub run {
   }
   $supervisors{$id} = $pid;
   $ends{$id} = [$out_read, $err_read];
-  reap(); # what was not heard of meanwhile
 }
 
 sub refuse {
