@@ -23,7 +23,7 @@ use warnings;
 my ($worker, %syscall) = @ARGV;
 my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $WNOHANG, $WUNTRACED, $TERM, $KILL, $CONT, $EINTR) =
   (1, 36, 1, 2, 15, 9, 18, 4);
-my ($ITIMER_REAL, $LOOK_EVERY_US) = (0, 50_000);
+my ($ITIMER_REAL, $TICK_US) = (0, 50_000);
 my $ROUNDS = 200; # about three seconds; beyond them lives what cannot be killed
 
 $0 = "bedrock-launcher";
@@ -39,12 +39,13 @@ prctl($PR_SET_CHILD_SUBREAPER, 1);
 # No milder signal: that one would have to wait in a launcher that somebody has stopped.
 prctl($PR_SET_PDEATHSIG, $KILL);
 exit 0 if getppid() != $worker; # it died before that was set
-$SIG{CHLD} = \&reap;
+$SIG{CHLD} = $SIG{ALRM} = \&reap;
 
 for (;;) {
   my ($verb, $id, $length) = split(" ", read_line());
   if ($verb eq "run") {
     run($id, read_bytes($length));
+    tick($TICK_US);
     reap(); # what was not heard of meanwhile
   }
   elsif ($verb eq "opened") { delete $ends{$id} }
@@ -91,6 +92,7 @@ sub reap {
     kill_tree(@orphans);
     rest($round);
   }
+  tick(0) if !%supervisors;
   say_line("$_ gone") for @gone;
 }
 
@@ -152,15 +154,12 @@ sub supervise {
   if (!defined $leader) { say_line("$id error $!"); exit 0 }
   become_command($self, $id, \@steps, \@rest, $out, $err) if $leader == 0;
   close($_) for $out, $err, *STDIN;
-  if ($memory > 0) {
-    $SIG{ALRM} = sub {
-      return if resident(children($$)) <= $memory;
-      $outcome = "memory";
-      $end_all->();
-    };
-    my $interval = pack("q4", 0, $LOOK_EVERY_US, 0, $LOOK_EVERY_US);
-    syscall($syscall{setitimer} + 0, $ITIMER_REAL, $interval, 0);
-  }
+  $SIG{ALRM} = sub {
+    return if $memory == 0 || resident(children($$)) <= $memory;
+    $outcome = "memory";
+    $end_all->();
+  };
+  tick($TICK_US);
   while (!defined $outcome) {
     my $pid = waitpid(-1, 0);
     $outcome = outcome($?) if $pid == $leader;
@@ -270,6 +269,12 @@ sub fail {
   my ($say, $line) = @_;
   syswrite($say, "$line\n");
   kill $KILL, $$;
+}
+
+# A signal that comes between Perl's last look for one and a call that waits is heard when that call is interrupted.
+sub tick {
+  my ($every) = @_;
+  syscall($syscall{setitimer} + 0, $ITIMER_REAL, pack("q4", 0, $every, 0, $every), 0);
 }
 
 sub say_line { syswrite(STDOUT, "$_[0]\n") }
