@@ -13,6 +13,7 @@ import { ConfigError, loadServiceConfig, type ServiceConfig } from "./config.ts"
 import { openDatabase } from "./db/connect.ts";
 import { createClient } from "./llm/client.ts";
 import { ensureWorkflowBundle } from "./workflows/bundle.ts";
+import { sandboxOfHost } from "./sandbox/host.ts";
 import { toolsQueue } from "./workflows/contract.ts";
 import { ensureSearchAttributes, MissingSearchAttributes } from "./workflows/search-attributes.ts";
 
@@ -98,6 +99,8 @@ async function main(): Promise<void> {
   Runtime.install({ logger: new DefaultLogger("WARN", log), shutdownSignals: [] });
   const bundle = await ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => console.log(line));
   const worker = await startWorker(config, bundle);
+  const { available, reason } = await sandboxOfHost();
+  if (!available) console.warn(`Warning: every conversation is Unrestricted here. ${reason ?? ""}`);
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
   console.log(`worker ready, tools of ${config.toolHost}`);

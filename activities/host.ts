@@ -4,17 +4,14 @@
  */
 import { readdir, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join } from "node:path";
+import { sandboxOfHost } from "../sandbox/host.ts";
 import type { HostActivities } from "./contract.ts";
 
 const LISTED = 200;
 
 export function hostActivities(host: string): HostActivities {
   return {
-    describeHost: () =>
-      Promise.resolve({
-        host,
-        sandbox: { available: false, abi: null, reason: "The kernel sandbox is not part of this version." },
-      }),
+    describeHost: async () => ({ host, sandbox: await sandboxOfHost() }),
     async checkDirectory({ cwd }) {
       if (!isAbsolute(cwd)) return { ok: false, reason: `${cwd} is not an absolute path.` };
       try {

@@ -5,10 +5,16 @@
 import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Sandbox } from "../machine/profile.ts";
 import { runCommand, type Command, type CommandResult } from "./command.ts";
 import { confinement, type Confinement } from "./confinement.ts";
 import { architecture, numberOf } from "./system-calls.ts";
+
+/** What a host can enforce. `abi` is Landlock's; `reason` says, in sentences, why there is nothing. */
+export type Sandbox = {
+  readonly available: boolean;
+  readonly abi: number | null;
+  readonly reason: string | null;
+};
 
 const NEEDS =
   "Restricted mode needs Linux 5.13 or newer (6.12 for all of it) with Landlock enabled, on x86_64 or arm64.";

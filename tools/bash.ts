@@ -1,6 +1,7 @@
 /** Owns: the `bash` tool: one command line, its output and exit code as text. */
 import { z } from "zod";
 import { runCommand, type CommandResult } from "../sandbox/command.ts";
+import { confine } from "../sandbox/host.ts";
 import { commandEnvironment } from "../sandbox/environment.ts";
 import { completed, defineTool, failed, interrupted, type ToolRun } from "./tool.ts";
 
@@ -28,16 +29,17 @@ In Restricted mode commands run in a kernel sandbox: they can read files but not
       ),
   }),
   async run({ command, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS }, { cwd, mode, signal, onOutput, env }) {
-    if (mode === "restricted") {
+    const confinement = mode === "restricted" ? await confine() : null;
+    if (typeof confinement === "string") {
       // Running without enforcement would be worse than not running.
       return failed(
-        "Sandbox unavailable: commands cannot be run in Restricted mode on this host. Use request_mode_upgrade to ask the user for Unrestricted mode.",
+        `Sandbox unavailable: the command was not run. ${confinement} Use request_mode_upgrade to ask the user for Unrestricted mode.`,
       );
     }
     if (command.includes("\0"))
       return failed("The command contains a NUL character, which no shell can run.");
     const result = await runCommand({
-      confinement: null,
+      confinement,
       argv: ["bash", "-c", command],
       cwd,
       env: env ?? commandEnvironment(),
@@ -54,15 +56,23 @@ function describe(result: CommandResult, timeoutSeconds: number): ToolRun {
   const { output, exitCode } = result;
   if (result.spawnError !== null) return failed(`The command could not be started: ${result.spawnError}.`);
   if (result.aborted) return interrupted(output);
+  if (result.outOfMemory) return failed(withNote(output, "took more memory than it may and was killed"));
   if (result.timedOut) return failed(withNote(output, `timed out after ${timeoutSeconds} s and was killed`));
   if (result.flooded) return failed(withNote(output, "printed without end and was killed"));
   if (exitCode === 0) return completed(output);
-  return failed(
-    withNote(
-      output,
-      exitCode === null ? `killed by ${result.signal ?? "a signal"}` : `exit code ${exitCode}`,
-    ),
-  );
+  return failed(withNote(output, exitCode === null ? howKilled(result.signal) : `exit code ${exitCode}`));
+}
+
+/** Limits of the sandbox speak by signals. */
+const LIMITS: Readonly<Partial<Record<NodeJS.Signals, string>>> = {
+  SIGXFSZ: "in Restricted mode no file can be written, temporary ones included",
+  SIGXCPU: "it used more processor time than Restricted mode allows",
+};
+
+function howKilled(signal: CommandResult["signal"]): string {
+  if (signal === null) return "killed by a signal";
+  const limit = LIMITS[signal];
+  return `killed by ${signal}${limit === undefined ? "" : `: ${limit}`}`;
 }
 
 function withNote(output: string, note: string): string {

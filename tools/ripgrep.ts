@@ -6,6 +6,7 @@ import { realpath, stat } from "node:fs/promises";
 import { basename, relative } from "node:path";
 import { z } from "zod";
 import { runCommand } from "../sandbox/command.ts";
+import { confine } from "../sandbox/host.ts";
 import { commandEnvironment } from "../sandbox/environment.ts";
 import { compileGlob } from "./glob.ts";
 import { resolvePath } from "./path.ts";
@@ -121,8 +122,10 @@ export async function search(
     if (!enough.signal.aborted && !onLine(line)) enough.abort();
   });
   let complaint = "";
+  const confinement = context.mode === "restricted" ? await confine() : null;
+  if (typeof confinement === "string") throw new Refusal(`Sandbox unavailable: ${confinement}`);
   const { exitCode, spawnError, timedOut, flooded } = await runCommand({
-    confinement: null,
+    confinement,
     // One file system: /proc is another, and lies below.
     argv: ["rg", ...STANDARD, ...(place.path === "/" ? ["--one-file-system"] : []), ...args, "--", ...paths],
     cwd: context.cwd,

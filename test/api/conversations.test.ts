@@ -5,11 +5,14 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
+import { sandboxOfHost } from "../../sandbox/host.ts";
+import { TestConversation } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
 import { EventReader } from "./sse.ts";
 import { bodyOf, problemOf, startApiOn } from "./support.ts";
 
 const system = await startSystem();
+const sandbox = await sandboxOfHost();
 const { get, send } = startApiOn(system);
 
 type Body = Awaited<ReturnType<typeof bodyOf>>;
@@ -31,15 +34,15 @@ async function untilState(id: string, kind: string): Promise<Body> {
   return found.data;
 }
 
-test("a new conversation is Unrestricted where there is no sandbox, and can be read at once", async () => {
+test("a new conversation is Restricted where the kernel enforces it, and can be read at once", async () => {
   const created = await create({ title: "  Look around " });
   expect(created).toMatchObject({
     title: "Look around",
     slug: "look-around",
     cwd: system.cwd,
     host: system.config.toolHost,
-    mode: "unrestricted",
-    sandbox: { available: false },
+    mode: sandbox.available ? "restricted" : "unrestricted",
+    sandbox,
     state: { kind: "idle" },
     archived: false,
     userInitiated: true,
@@ -158,7 +161,8 @@ test("cancel is answered with cancelling or idle, and is no error when nothing r
 });
 
 test("modes: no upgrade by hand, no downgrade without a sandbox, no decision without a question", async () => {
-  const { id } = await create();
+  // As if it had been made on a host without Landlock.
+  const { id } = await TestConversation.open(system);
   const up = await problemOf(await send("POST", `/api/conversations/${id}/mode`, { mode: "unrestricted" }));
   expect(up).toMatchObject({ status: 409, code: "approval_required" });
   const down = await problemOf(await send("POST", `/api/conversations/${id}/mode`, { mode: "restricted" }));

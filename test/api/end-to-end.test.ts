@@ -710,7 +710,6 @@ test("bad input is refused with its code, and leaves no trace in the rows or the
     ["POST", at(id, "/approval"), { decision: "approve", toolCallId: "t" }, 409, "no_pending_approval"],
     ["POST", at(id, "/mode"), { mode: 7 }, 422, "invalid_request"],
     ["POST", at(id, "/mode"), { mode: "unrestricted" }, 409, "approval_required"],
-    ["POST", at(id, "/mode"), { mode: "restricted" }, 409, "sandbox_unavailable"],
     ["POST", at(id, "/continuation"), undefined, 409, "nothing_to_summarise"],
     ["PATCH", at(id), "}", 400, "malformed_json"],
     ["PATCH", at(id), { archived: "yes" }, 422, "invalid_request"],

@@ -26,38 +26,33 @@ const has = (program: string): boolean => spawnSync("which", [program]).status =
 describe.skipIf(!available)("Restricted mode", () => {
   for (const [name, group] of Object.entries(GROUPS)) {
     describe(name, () => {
-      test.each(group.attacks.filter(({ needs }) => needs === undefined || has(needs)))(
-        "$name",
-        async (attack) => {
-          const arena = await Arena.open();
-          const before = arena.snapshot();
-          for (const version of versions) {
-            const { output, spawnError } = await arena.run(
-              attack.script,
-              confinement({ arch, abi: version }),
-            );
-            const came = hasSucceeded(attack, group, arena, before, output);
-            expect({
-              version,
-              came,
-              spawnError,
-              changed: arena.snapshot() !== before,
-              heard: arena.heard,
-            }).toEqual({
-              version,
-              came: false,
-              spawnError: null,
-              changed: false,
-              heard: 0,
-            });
-            expect(arena.victimIsAlive).toBe(true);
-          }
-          const { output } = await arena.run(attack.script, null);
-          expect({ output, came: hasSucceeded(attack, group, arena, before, output) }).toMatchObject({
-            came: true,
+      const attacks = group.attacks.filter(({ needs }) => needs === undefined || has(needs));
+      test.each(attacks.map((attack) => [attack.name, attack] as const))("%s", async (_name, attack) => {
+        const arena = await Arena.open();
+        const before = arena.snapshot();
+        for (const version of versions) {
+          const { output, spawnError } = await arena.run(attack.script, confinement({ arch, abi: version }));
+          const came = hasSucceeded(attack, group, arena, before, output);
+          expect({
+            version,
+            came,
+            spawnError,
+            changed: arena.snapshot() !== before,
+            heard: arena.heard,
+          }).toEqual({
+            version,
+            came: false,
+            spawnError: null,
+            changed: false,
+            heard: 0,
           });
-        },
-      );
+          expect(arena.victimIsAlive).toBe(true);
+        }
+        const { output } = await arena.run(attack.script, null);
+        expect({ output, came: hasSucceeded(attack, group, arena, before, output) }).toMatchObject({
+          came: true,
+        });
+      });
     });
   }
 

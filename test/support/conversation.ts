@@ -10,7 +10,8 @@ import type { State, StateOf } from "../../machine/conversation.ts";
 import type { Delivery, Message, ToolOutcome } from "../../machine/message.ts";
 import * as contract from "../../workflows/contract.ts";
 import { reportOnFailure } from "./report.ts";
-import { openingFor, startOperation, type System } from "./system.ts";
+import { openingFor, startOperation } from "./opening.ts";
+import type { System } from "./system.ts";
 import { deferred } from "./waiting.ts";
 
 type Handle = ReturnType<Client["workflow"]["getHandle"]>;

@@ -8,6 +8,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { Client, Connection } from "@temporalio/client";
 import { freePort } from "../../local/ports.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
 
@@ -21,6 +22,7 @@ export type Product = {
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   readonly model: ScriptedServer;
+  readonly temporal: Client;
   /** An empty directory for conversations; it goes with the product. */
   readonly cwd: string;
   /** Milliseconds from the start of the process to `ready`. */
@@ -48,12 +50,14 @@ export async function startProduct(dataDir?: string): Promise<Product> {
       ANTHROPIC_BASE_URL: model.url,
     },
   });
+  let connection: Connection | null = null;
   const stop = async (): Promise<void> => {
     const exited = once(child, "exit");
     if (child.exitCode === null && child.signalCode === null) {
       child.kill("SIGTERM");
       await exited;
     }
+    await connection?.close();
     await model.close();
     rmSync(folder, { recursive: true, force: true });
   };
@@ -69,10 +73,13 @@ export async function startProduct(dataDir?: string): Promise<Product> {
     throw new Error("The product did not start.");
   }
   child.stdout.resume();
+  const temporalAddress = said.get("Temporal") ?? "";
+  connection = await Connection.connect({ address: temporalAddress });
   return {
     url,
     databaseUrl: said.get("Postgres") ?? "",
-    temporalAddress: said.get("Temporal") ?? "",
+    temporalAddress,
+    temporal: new Client({ connection }),
     model,
     cwd: folder,
     startMs: performance.now() - started,

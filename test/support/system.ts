@@ -2,7 +2,7 @@
  * Owns: a whole system for one test file: its own database and task queues on the run's servers, its own scripted
  * model, workers in this process or in processes of their own. Everything ends with the file.
  */
-import { Client, Connection, WithStartWorkflowOperation } from "@temporalio/client";
+import { Client, Connection } from "@temporalio/client";
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,6 @@ import { listen, type Notifications } from "../../db/notifications.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
 import "./quiet.ts";
 import { startWorker, type RunningWorker } from "../../worker.ts";
-import * as contract from "../../workflows/contract.ts";
 import { freshDatabase } from "./database.ts";
 
 export type System = {
@@ -84,39 +83,4 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
     startWorker: start,
     defer,
   };
-}
-
-/** What `npm start` and the API would open a conversation with. */
-export function openingFor(system: System, id: string): contract.Opening {
-  return {
-    profile: {
-      id,
-      cwd: system.cwd,
-      host: system.config.toolHost,
-      model: system.config.model,
-      scripted: false,
-      sandbox: { available: false, abi: null, reason: "not in this test" },
-      parentId: null,
-      continuedFrom: null,
-      userInitiated: true,
-    },
-    mode: "unrestricted",
-    title: null,
-    seed: null,
-    task: null,
-  };
-}
-
-/** Update-with-start, as the API does it. */
-export function startOperation(
-  system: System,
-  start: contract.ConversationStart,
-): WithStartWorkflowOperation<(start: contract.ConversationStart) => Promise<unknown>> {
-  return new WithStartWorkflowOperation(contract.CONVERSATION_WORKFLOW, {
-    workflowId: start.conversationId,
-    taskQueue: system.config.taskQueue,
-    workflowTaskTimeout: contract.WORKFLOW_TASK_TIMEOUT,
-    workflowIdConflictPolicy: "USE_EXISTING",
-    args: [start],
-  });
 }

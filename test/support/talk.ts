@@ -1,6 +1,9 @@
 /** Owns: a client of one conversation over HTTP, as a frontend is one: it repeats what was not answered, resumes by number. */
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { openUpdate } from "../../workflows/contract.ts";
 import { EventReader, type Received } from "../api/sse.ts";
+import { openingFor, startOperation } from "./opening.ts";
 import type { Product } from "./product.ts";
 
 export type Shown = {
@@ -34,10 +37,15 @@ export class Talk {
     this.#base = `${product.url}/api/conversations/${id}`;
   }
 
-  /** Opens a conversation and follows its stream. */
+  /** Opens a conversation that may do everything, and follows its stream. Over HTTP it would have to ask for that. */
   static async open(product: Product, cwd = product.cwd): Promise<Talk> {
-    const { body } = await insist(`${product.url}/api/conversations`, { cwd });
-    const talk = new Talk(product, String(body["id"]));
+    const id = randomUUID();
+    const config = { toolHost: hostname(), model: "claude-opus-4-8", taskQueue: "conversations" };
+    const opening = openingFor({ config, cwd }, id);
+    await product.temporal.workflow.executeUpdateWithStart(openUpdate, {
+      startWorkflowOperation: startOperation({ config, cwd }, { conversationId: id, opening }),
+    });
+    const talk = new Talk(product, id);
     await new Promise<void>((synced) => void talk.#follow(synced));
     return talk;
   }

@@ -1,0 +1,183 @@
+/**
+ * REQ-BED-014 to 017, REQ-BASH-008, REQ-PATCH-009 in the running system: a conversation begins Restricted, only the
+ * person lets it out, and can take it back at any time.
+ */
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { say, toolCall } from "../../local/scripted/script.ts";
+import { sandboxOfHost } from "../../sandbox/host.ts";
+import { decideUpgradeSignal } from "../../workflows/contract.ts";
+import { TestConversation, textOf } from "../support/conversation.ts";
+import { startSystem } from "../support/system.ts";
+import { startWorkerProcess } from "../support/worker-process.ts";
+import { bodyOf, startApiOn } from "./support.ts";
+
+const { available, reason } = await sandboxOfHost();
+if (!available) console.warn(`SKIPPED, Restricted mode: ${reason ?? ""}`);
+
+const touch = (name: string) => toolCall("bash", { command: `touch ${name}` });
+const upgrade = (id: string) => toolCall("request_mode_upgrade", { reason: "to build a shed" }, id);
+/** A call's id is never used twice. */
+const newCallId = (): string => `toolu_${randomUUID().replaceAll("-", "")}`;
+
+describe.skipIf(!available)("Restricted mode", async () => {
+  const system = await startSystem();
+  const { send } = startApiOn(system);
+
+  /** A conversation that is made as a person does. */
+  async function create(): Promise<TestConversation> {
+    const body = await bodyOf(await send("POST", "/api/conversations", { cwd: system.cwd }));
+    expect(body).toMatchObject({ mode: "restricted", sandbox: { available: true } });
+    return new TestConversation(system, String(body["id"]));
+  }
+
+  const decide = (conversation: TestConversation, toolCallId: string, decision: "approve" | "deny") =>
+    send("POST", `/api/conversations/${conversation.id}/approval`, { decision, toolCallId });
+
+  const outcomes = async (conversation: TestConversation) =>
+    (await conversation.results()).map((result) => ({ status: result.status, text: textOf(result) }));
+
+  test("tools read and do not write, and each says why", async () => {
+    const conversation = await create();
+    const name = randomUUID();
+    const calls = [
+      touch(name),
+      toolCall("write", { path: name, content: "x" }),
+      toolCall("edit", { path: "/etc/hostname", oldText: "a", newText: "b" }),
+      toolCall("patch", { path: name, edits: [{ type: "overwrite", content: "x" }] }),
+      toolCall("read", { path: "/etc/hostname" }),
+      toolCall("bash", { command: "head -c 3 /etc/hostname > /dev/null && ls / > /dev/null && echo seen" }),
+      toolCall("find", { pattern: "*" }),
+      toolCall("read", { path: "/proc/self/environ" }),
+      toolCall("grep", { pattern: "ANTHROPIC", path: "/proc/self/environ" }),
+    ];
+    await conversation.send(`go ${system.model.script(name, [say(...calls), say("I see.")])}`);
+    await conversation.untilState("idle");
+    const [bash, write, edit, patch, read, look, find, environ, grep] = await outcomes(conversation);
+    expect(bash).toMatchObject({
+      status: "failed",
+      text: expect.stringMatching(/Permission denied/) as string,
+    });
+    for (const [tool, result] of Object.entries({ Write: write, Edit: edit, Patch: patch })) {
+      expect(result).toEqual({
+        status: "failed",
+        text: `${tool} tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.`,
+      });
+    }
+    expect([read?.status, look, find?.status]).toEqual([
+      "completed",
+      { status: "completed", text: "seen\n" },
+      "completed",
+    ]);
+    expect([environ?.status, grep?.status]).toEqual(["failed", "failed"]);
+    expect(existsSync(join(system.cwd, name))).toBe(false);
+  });
+
+  test("an approval lets it out, the rest of the round goes on, and the model is told", async () => {
+    const conversation = await create();
+    const [name, id] = [randomUUID(), newCallId()];
+    const tag = system.model.script(name, [say(upgrade(id), touch(name)), say("Built."), say("Bye.")]);
+    await conversation.send(`go ${tag}`);
+    expect(await conversation.untilState("awaiting_mode_approval")).toMatchObject({
+      reason: "to build a shed",
+    });
+    expect(existsSync(join(system.cwd, name))).toBe(false);
+    expect((await decide(conversation, id, "approve")).status).toBe(202);
+    await conversation.untilState("idle");
+    expect((await outcomes(conversation)).map(({ status }) => status)).toEqual(["completed", "completed"]);
+    expect(existsSync(join(system.cwd, name))).toBe(true);
+    expect(JSON.stringify(system.model.requestsOf(name)[1]?.json)).toMatch(
+      /now in Unrestricted mode: bash runs without/,
+    );
+
+    // And back, at any time.
+    await send("POST", `/api/conversations/${conversation.id}/mode`, { mode: "restricted" });
+    expect((await conversation.stored()).conversation.mode).toBe("restricted");
+    await conversation.send("And now?");
+    await conversation.until(
+      ({ conversation: { state, sequence } }) => state.kind === "idle" && sequence > 8,
+    );
+    expect(JSON.stringify(system.model.requestsOf(name)[2]?.json)).toMatch(
+      /switched the conversation to Restricted mode/,
+    );
+  });
+
+  test("a denial is the result of the call, and it stays Restricted", async () => {
+    const conversation = await create();
+    const [name, id] = [randomUUID(), newCallId()];
+    await conversation.send(
+      `go ${system.model.script(name, [say(upgrade(id), touch(name)), say("A pity.")])}`,
+    );
+    await conversation.untilState("awaiting_mode_approval");
+    await decide(conversation, id, "deny");
+    await conversation.untilState("idle");
+    const [denied, touched] = await outcomes(conversation);
+    expect(denied?.text).toMatch(/The user denied the upgrade/);
+    expect(touched?.status).toBe("failed");
+    expect((await conversation.stored()).conversation.mode).toBe("restricted");
+    expect(existsSync(join(system.cwd, name))).toBe(false);
+  });
+
+  test("a Stop while it waits ends in idle, with the call cancelled", async () => {
+    const conversation = await create();
+    const [name, id] = [randomUUID(), newCallId()];
+    await conversation.send(
+      `go ${system.model.script(name, [say(upgrade(id), touch(name)), say("So what?")])}`,
+    );
+    await conversation.untilState("awaiting_mode_approval");
+    await conversation.cancel();
+    await conversation.untilState("idle");
+    expect((await outcomes(conversation)).map(({ status }) => status)).toEqual(["cancelled", "skipped"]);
+    expect((await decide(conversation, id, "approve")).status).toBe(409);
+    expect((await conversation.stored()).conversation.mode).toBe("restricted");
+  });
+
+  test("an operator may decide by a signal", async () => {
+    const conversation = await create();
+    const [name, id] = [randomUUID(), newCallId()];
+    await conversation.send(
+      `go ${system.model.script(name, [say(upgrade(id), touch(name)), say("Built.")])}`,
+    );
+    await conversation.untilState("awaiting_mode_approval");
+    await conversation.handle.signal(decideUpgradeSignal, { decision: "approve", toolCallId: id });
+    await conversation.untilState("idle");
+    expect(existsSync(join(system.cwd, name))).toBe(true);
+  });
+});
+
+test.skipIf(!available)(
+  "the question outlives every worker, and the answer counts all the same",
+  async () => {
+    const system = await startSystem({ workers: 0 });
+    const { send } = startApiOn(system);
+    const first = await startWorkerProcess(system);
+    const made = await bodyOf(await send("POST", "/api/conversations", { cwd: system.cwd }));
+    const conversation = new TestConversation(system, String(made["id"]));
+    const [name, id] = [randomUUID(), newCallId()];
+    await conversation.send(
+      `go ${system.model.script(name, [say(upgrade(id), touch(name)), say("Built.")])}`,
+    );
+    await conversation.untilState("awaiting_mode_approval");
+    first.signal("SIGKILL");
+    await first.exited;
+    await system.startWorker();
+    const answer = await send("POST", `/api/conversations/${conversation.id}/approval`, {
+      decision: "approve",
+      toolCallId: id,
+    });
+    expect(answer.status).toBe(202);
+    await conversation.untilState("idle");
+    expect(existsSync(join(system.cwd, name))).toBe(true);
+    expect(await conversation.types()).toEqual([
+      "user",
+      "agent",
+      "tool",
+      "system",
+      "tool",
+      "agent",
+      "run_stop",
+    ]);
+  },
+);
