@@ -11,6 +11,7 @@ import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
 import { temporalFloor } from "./floor.ts";
 import { startProduct, type Product } from "../test/support/product.ts";
 import { plainTurns, toolRounds } from "./rounds.ts";
+import { deathsOfLargeTrees, spawns } from "./sandbox.ts";
 import { spans } from "./spans.ts";
 import { ms, quantile, spread, table, type Row } from "./stats.ts";
 
@@ -62,6 +63,28 @@ try {
         });
       }
     }
+  });
+  await measure("sandbox", async () => {
+    const found = await spawns(100);
+    if (found === null) return;
+    const bare = quantile(found.bare, 0.5);
+    const added = (samples: readonly number[]): string => {
+      const difference = quantile(samples, 0.5) - bare;
+      return `${difference < 0 ? "-" : "+"}${ms(Math.abs(difference))}`;
+    };
+    rows.push({ what: "`bash -c true`, a bare spawn", figures: spread(found.bare), goal: "" });
+    rows.push({
+      what: "the same, supervised (Unrestricted)",
+      figures: added(found.unrestricted),
+      goal: "+8 ms",
+    });
+    rows.push({ what: "the same, Restricted", figures: added(found.restricted), goal: "+8 ms" });
+    const deaths = await deathsOfLargeTrees(40);
+    rows.push({
+      what: "abort of 250 processes, Restricted",
+      figures: spread(deaths, [0.5, 0.99]),
+      goal: "p99 100 ms",
+    });
   });
   await measure("deltas", async () => {
     const deltas = await firstDeltas(running, dir, 40);

@@ -1,0 +1,77 @@
+/** Measures: what the supervisor and the sandbox cost a command, beside a bare spawn, and the death of a large tree. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { runCommand } from "../sandbox/command.ts";
+import type { Confinement } from "../sandbox/confinement.ts";
+import { commandEnvironment } from "../sandbox/environment.ts";
+import { confine } from "../sandbox/host.ts";
+
+export type Spawns = {
+  readonly bare: readonly number[];
+  readonly unrestricted: readonly number[];
+  readonly restricted: readonly number[];
+};
+
+/** Milliseconds of `bash -c true`, in turns; null where there is no sandbox. */
+export async function spawns(count: number): Promise<Spawns | null> {
+  const samples = { bare: [] as number[], unrestricted: [] as number[], restricted: [] as number[] };
+  for (let n = -5; n < count; n++) {
+    const bare = await timed(async () => {
+      await once(spawn("bash", ["-c", "true"], { stdio: ["ignore", "pipe", "pipe"] }), "close");
+    });
+    const unrestricted = await timed(() => run("true", null));
+    const restricted = await timed(async () => {
+      const confinement = await confine();
+      if (typeof confinement !== "string") await run("true", confinement);
+    });
+    if (typeof (await confine()) === "string") return null;
+    if (n < 0) continue;
+    samples.bare.push(bare);
+    samples.unrestricted.push(unrestricted);
+    samples.restricted.push(restricted);
+  }
+  return samples;
+}
+
+/** Milliseconds from the abort of a Restricted command with 250 processes to its result, which follows the last death. */
+export async function deathsOfLargeTrees(count: number): Promise<number[]> {
+  const samples: number[] = [];
+  const tree = "for n in $(seq 248); do sleep 300 & done; echo up; wait";
+  for (let n = 0; n < count; n++) {
+    const confinement = await confine();
+    if (typeof confinement === "string") return [];
+    const controller = new AbortController();
+    let told = 0;
+    await run(tree, confinement, controller.signal, (text) => {
+      if (!text.includes("up") || told > 0) return;
+      told = performance.now();
+      controller.abort();
+    });
+    samples.push(performance.now() - told);
+  }
+  return samples;
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
+
+function run(
+  script: string,
+  confinement: Confinement | null,
+  signal: AbortSignal = new AbortController().signal,
+  onOutput: (text: string) => void = () => undefined,
+): Promise<unknown> {
+  return runCommand({
+    argv: ["bash", "-c", script],
+    cwd: "/",
+    env: commandEnvironment(),
+    confinement,
+    signal,
+    timeoutMs: 60_000,
+    limitBytes: 10_000,
+    onOutput: (_stream, text) => onOutput(text),
+  });
+}
