@@ -65,7 +65,7 @@ export class History {
   }
 }
 
-/** The tool_use ids of all agent messages. */
+/** The tool_use ids of all earlier responses, read from the results: each call has one before the next request. */
 export function toolCallIds(messages: readonly Message[]): Set<string> {
   const ids = new Set<string>();
   for (const message of messages) if (message.type === "tool") ids.add(message.content[0].toolCallId);

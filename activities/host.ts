@@ -1,6 +1,6 @@
 /**
  * Owns: what the API has to know of the host where tools run: called as standalone activities, because the API
- * may run elsewhere (architecture, "Temporal").
+ * may run elsewhere.
  */
 import { readdir, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join } from "node:path";

@@ -14,6 +14,7 @@ import { buildRequest } from "../llm/request.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
 import { imageHashes, type Images } from "../llm/turns.ts";
 import type { Message } from "../machine/message.ts";
+import { namesOf } from "../machine/wording.ts";
 import { toolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, Performed, RequestEvent, RequestInput } from "./contract.ts";
 import { commitThen } from "./effect.ts";
@@ -49,7 +50,7 @@ export function requestActivities(
           buildContinuationRequest({
             messages,
             model: input.profile.model,
-            rejectedTools: input.rejectedToolCalls.map((call) => call.name),
+            rejectedTools: namesOf(input.rejectedToolCalls),
           }),
         ),
       ),

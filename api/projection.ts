@@ -1,6 +1,6 @@
 /**
  * Owns: waiting until Postgres shows what a workflow has answered, so that a client's next GET does
- * (docs/architecture.md, Temporal).
+ * (docs/http.md, General).
  */
 import { stepOf } from "../db/conversations.ts";
 import type { Database } from "../db/connect.ts";

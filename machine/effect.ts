@@ -80,5 +80,3 @@ export type Effect =
   | { readonly kind: "cancel_sub_agent"; readonly id: string }
   /** A sub-agent has ended; said exactly once. */
   | { readonly kind: "notify_parent"; readonly outcome: SubAgentOutcome };
-
-export type EffectKind = Effect["kind"];

@@ -63,4 +63,3 @@ export type ConversationEvent =
   | { readonly kind: "restarted"; readonly policy: "idle" | "resume" };
 
 export type Event = ConversationEvent & { readonly stamp: Stamp };
-export type EventKind = ConversationEvent["kind"];

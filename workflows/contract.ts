@@ -109,7 +109,7 @@ export const downgradeSignal = defineSignal("downgrade");
 export const triggerContinuationSignal = defineSignal("triggerContinuation");
 export const archiveSignal = defineSignal<[{ archived?: boolean }?]>("archive");
 export const removeSignal = defineSignal("remove");
-/** Sent by `npm start` before a worker polls (docs/architecture.md, restart). */
+/** Sent by `npm start` before a worker polls (docs/machine.md, Restart). */
 export const restartedSignal = defineSignal<[{ policy: "idle" | "resume" }]>("restarted");
 
 /** For operators: the workflow's own view, uncommitted steps included. */
