@@ -37,7 +37,12 @@ export async function sendMessage(
   const known = message.id === undefined ? null : await look();
   if (known !== null) return asStored(messageId, text, known);
   if (!(await conversationExists(db, conversationId))) throw notFound();
-  if (message.id !== undefined && (await isTaken(db, conversationId, messageId))) throw conflict(messageId);
+  if (message.id !== undefined && (await isTaken(db, conversationId, messageId))) {
+    // By this very message, if its twin was stored meanwhile.
+    const twin = await look();
+    if (twin === null) throw conflict(messageId);
+    return asStored(messageId, text, twin);
+  }
 
   const delivery = message.delivery ?? "direct";
   const submit = { messageId, text, images: [], delivery };
