@@ -99,11 +99,12 @@ async function main(): Promise<void> {
   Runtime.install({ logger: new DefaultLogger("WARN", log), shutdownSignals: [] });
   const bundle = await ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => console.log(line));
   const worker = await startWorker(config, bundle);
-  const { available, reason } = await sandboxOfHost();
-  if (!available) console.warn(`Warning: every conversation is Unrestricted here. ${reason ?? ""}`);
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
   console.log(`worker ready, tools of ${config.toolHost}`);
+  // Whoever asks for the sandbox waits for the same probe; polling does not.
+  const { available, reason } = await sandboxOfHost();
+  if (!available) console.warn(`Warning: every conversation is Unrestricted here. ${reason ?? ""}`);
   await worker.done;
 }
 

@@ -34,15 +34,13 @@ export async function sendMessage(
   const text = cleanText(message.text);
   const messageId = message.id ?? newId();
   const look = () => findMessage(db, conversationId, messageId);
-  const known = message.id === undefined ? null : await look();
-  if (known !== null) return asStored(messageId, text, known);
-  if (!(await conversationExists(db, conversationId))) throw notFound();
   if (message.id !== undefined && (await isTaken(db, conversationId, messageId))) {
-    // By this very message, if its twin was stored meanwhile.
-    const twin = await look();
-    if (twin === null) throw conflict(messageId);
-    return asStored(messageId, text, twin);
+    const known = await look();
+    // Something else than a user's message has the id.
+    if (known === null) throw conflict(messageId);
+    return asStored(messageId, text, known);
   }
+  if (!(await conversationExists(db, conversationId))) throw notFound();
 
   const delivery = message.delivery ?? "direct";
   const submit = { messageId, text, images: [], delivery };

@@ -2,15 +2,13 @@
  * Measures: from `kill -9` of a process, in a request or in a tool, to the arrival of the conversation's next request at
  * the provider. Who was killed is started again by the launcher; with `another` a second worker is there already.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { hold } from "../local/scripted/cues.ts";
 import { say, toolCall } from "../local/scripted/script.ts";
 import type { ProcessName, Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
+import { spawnWorker } from "../test/support/worker-process.ts";
 
 export type Crash = {
   readonly of: ProcessName;
@@ -45,20 +43,15 @@ export async function recovery(product: Product, dir: string, crash: Crash): Pro
 }
 
 async function startAnother(product: Product): Promise<() => Promise<void>> {
-  const child = spawn(process.execPath, ["local/run.mjs", "worker.ts"], {
-    cwd: join(import.meta.dirname, ".."),
-    stdio: ["ignore", "pipe", "inherit"],
-    env: {
-      PATH: process.env["PATH"],
-      DATABASE_URL: product.databaseUrl,
-      TEMPORAL_ADDRESS: product.temporalAddress,
-      ANTHROPIC_API_KEY: "bench",
-      ANTHROPIC_BASE_URL: product.model.url,
-    },
+  const worker = spawnWorker({
+    DATABASE_URL: product.databaseUrl,
+    TEMPORAL_ADDRESS: product.temporalAddress,
+    ANTHROPIC_API_KEY: "bench",
+    ANTHROPIC_BASE_URL: product.model.url,
   });
-  for await (const line of createInterface(child.stdout)) if (line.startsWith("worker ready")) break;
-  return async () => {
-    child.kill("SIGTERM");
-    await once(child, "exit");
+  await worker.ready;
+  return () => {
+    worker.signal("SIGTERM");
+    return worker.exited;
   };
 }

@@ -58,10 +58,12 @@ export async function readLast(reader: Reader, id: string, n: number, before?: n
 }
 
 /** A message of any type, stored or waiting, has this id: a second one would keep every later commit from being stored. */
-export async function isTaken(db: Database, conversationId: string, messageId: string): Promise<boolean> {
+export async function isTaken(db: Database, id: string, messageId: string): Promise<boolean> {
+  const conversationId = cleanText(id);
+  const wanted = cleanText(messageId);
   const [found] = await db.sql<{ readonly taken: boolean }[]>`
-    select exists (select from messages where conversation_id = ${conversationId} and id = ${messageId})
-      or exists (select from queue where conversation_id = ${conversationId} and message_id = ${messageId})
+    select exists (select from messages where conversation_id = ${conversationId} and id = ${wanted})
+      or exists (select from queue where conversation_id = ${conversationId} and message_id = ${wanted})
       as taken`;
   return found?.taken === true;
 }

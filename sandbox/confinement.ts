@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { nextUser, userSteps } from "./credentials.ts";
-import { filterStep } from "./filter.ts";
+import { filterRules, filterStep } from "./filter.ts";
 import { landlockSteps } from "./landlock.ts";
 import { LIMITS, limitSteps, type Limits } from "./limits.ts";
 import type { Step } from "./step.ts";
@@ -44,7 +44,7 @@ export function confinement({ arch, abi, limits, withoutFilter }: ConfinementOpt
       ...(isRoot ? userSteps(nextUser()) : []),
       ...landlockSteps(abi),
       { call: "close_range", args: [FIRST_DESCRIPTOR, LAST_DESCRIPTOR, CLOSE_RANGE_CLOEXEC] },
-      ...(withoutFilter === true ? [] : [filterStep({ arch, abi, outside: others })]),
+      ...(withoutFilter === true ? [] : [filterStep(arch, filterRules({ arch, abi, outside: others }))]),
     ],
     memoryBytes: wanted.memoryBytes,
     env: { ...GIT, ...(isRoot ? ANY_OWNER : {}) },

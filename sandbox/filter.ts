@@ -135,14 +135,13 @@ export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rul
 
 const SECCOMP_SET_MODE_FILTER = 1;
 
-/** The last step: what comes after it is under it. */
-export function filterStep(options: FilterOptions): Step {
-  const { arch } = options;
+/** The last step: what comes after it is under it. Needs a process that gains no privileges any more. */
+export function filterStep(arch: Architecture, rules: readonly Rule[]): Step {
   const preamble = {
     architecture: AUDIT_ARCH[arch],
     errno: EPERM,
     ...(arch === "x64" ? { below: { number: X32, errno: ENOSYS } } : {}),
   };
-  const program = assemble(compile(preamble, filterRules(options)));
+  const program = assemble(compile(preamble, rules));
   return { call: "seccomp", args: [SECCOMP_SET_MODE_FILTER, 0, { program }] };
 }

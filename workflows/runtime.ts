@@ -1,7 +1,7 @@
 /**
  * Owns: one conversation while its workflow runs: the value, moved only by `transition`, and the order of things:
- * record, commit, perform. The handlers (updates.ts, signals.ts) and the loop
- * (conversation.ts) feed it events.
+ * record, commit, perform. The handlers (updates.ts, signals.ts) and the loop (conversation.ts)
+ * feed it events.
  */
 import { allHandlersFinished, CancellationScope, condition, uuid4, workflowInfo } from "@temporalio/workflow";
 import type { Loaded } from "../activities/contract.ts";

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { say, toolCall } from "../../local/scripted/script.ts";
+import { say, toolCall, type MessageAnswer } from "../../local/scripted/script.ts";
 import { sandboxOfHost } from "../../sandbox/host.ts";
 import { decideUpgradeSignal } from "../../workflows/contract.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
@@ -19,8 +19,15 @@ if (!available) console.warn(`SKIPPED, Restricted mode: ${reason ?? ""}`);
 
 const touch = (name: string) => toolCall("bash", { command: `touch ${name}` });
 const upgrade = (id: string) => toolCall("request_mode_upgrade", { reason: "to build a shed" }, id);
-/** A call's id is never used twice. */
-const newCallId = (): string => `toolu_${randomUUID().replaceAll("-", "")}`;
+/** Brings a conversation to where it waits for the person; what comes after the question in that round makes a file. */
+async function asking(conversation: TestConversation, ...answers: readonly MessageAnswer[]) {
+  const name = randomUUID();
+  // A call's id is never used twice.
+  const id = `toolu_${name.replaceAll("-", "")}`;
+  const { model } = conversation.system;
+  await conversation.send(`go ${model.script(name, [say(upgrade(id), touch(name)), ...answers])}`);
+  return { name, id, state: await conversation.untilState("awaiting_mode_approval") };
+}
 
 describe.skipIf(!available)("Restricted mode", async () => {
   const system = await startSystem();
@@ -77,12 +84,8 @@ describe.skipIf(!available)("Restricted mode", async () => {
 
   test("an approval lets it out, the rest of the round goes on, and the model is told", async () => {
     const conversation = await create();
-    const [name, id] = [randomUUID(), newCallId()];
-    const tag = system.model.script(name, [say(upgrade(id), touch(name)), say("Built."), say("Bye.")]);
-    await conversation.send(`go ${tag}`);
-    expect(await conversation.untilState("awaiting_mode_approval")).toMatchObject({
-      reason: "to build a shed",
-    });
+    const { name, id, state } = await asking(conversation, say("Built."), say("Bye."));
+    expect(state).toMatchObject({ reason: "to build a shed" });
     expect(existsSync(join(system.cwd, name))).toBe(false);
     expect((await decide(conversation, id, "approve")).status).toBe(202);
     await conversation.untilState("idle");
@@ -106,11 +109,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
 
   test("a denial is the result of the call, and it stays Restricted", async () => {
     const conversation = await create();
-    const [name, id] = [randomUUID(), newCallId()];
-    await conversation.send(
-      `go ${system.model.script(name, [say(upgrade(id), touch(name)), say("A pity.")])}`,
-    );
-    await conversation.untilState("awaiting_mode_approval");
+    const { name, id } = await asking(conversation, say("A pity."));
     await decide(conversation, id, "deny");
     await conversation.untilState("idle");
     const [denied, touched] = await outcomes(conversation);
@@ -122,11 +121,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
 
   test("a Stop while it waits ends in idle, with the call cancelled", async () => {
     const conversation = await create();
-    const [name, id] = [randomUUID(), newCallId()];
-    await conversation.send(
-      `go ${system.model.script(name, [say(upgrade(id), touch(name)), say("So what?")])}`,
-    );
-    await conversation.untilState("awaiting_mode_approval");
+    const { id } = await asking(conversation, say("So what?"));
     await conversation.cancel();
     await conversation.untilState("idle");
     expect((await outcomes(conversation)).map(({ status }) => status)).toEqual(["cancelled", "skipped"]);
@@ -136,11 +131,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
 
   test("an operator may decide by a signal", async () => {
     const conversation = await create();
-    const [name, id] = [randomUUID(), newCallId()];
-    await conversation.send(
-      `go ${system.model.script(name, [say(upgrade(id), touch(name)), say("Built.")])}`,
-    );
-    await conversation.untilState("awaiting_mode_approval");
+    const { name, id } = await asking(conversation, say("Built."));
     await conversation.handle.signal(decideUpgradeSignal, { decision: "approve", toolCallId: id });
     await conversation.untilState("idle");
     expect(existsSync(join(system.cwd, name))).toBe(true);
@@ -155,11 +146,7 @@ test.skipIf(!available)(
     const first = await startWorkerProcess(system);
     const made = await bodyOf(await send("POST", "/api/conversations", { cwd: system.cwd }));
     const conversation = new TestConversation(system, String(made["id"]));
-    const [name, id] = [randomUUID(), newCallId()];
-    await conversation.send(
-      `go ${system.model.script(name, [say(upgrade(id), touch(name)), say("Built.")])}`,
-    );
-    await conversation.untilState("awaiting_mode_approval");
+    const { name, id } = await asking(conversation, say("Built."));
     first.signal("SIGKILL");
     await first.exited;
     await system.startWorker();

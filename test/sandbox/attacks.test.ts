@@ -6,8 +6,8 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { assemble, compile } from "../../sandbox/bpf.ts";
 import { confinement, type Confinement } from "../../sandbox/confinement.ts";
+import { filterStep } from "../../sandbox/filter.ts";
 import { sandboxOfHost } from "../../sandbox/host.ts";
 import type { Step } from "../../sandbox/step.ts";
 import { architecture, numberOf } from "../../sandbox/system-calls.ts";
@@ -182,10 +182,5 @@ function processesIn(dir: string): string[] {
 /** As under a container that filters the calls. */
 function withoutLandlock(errno: number): Step[] {
   const number = numberOf(arch, "landlock_create_ruleset") ?? 0;
-  const architecture = arch === "x64" ? 0xc000_003e : 0xc000_00b7;
-  const program = assemble(compile({ architecture, errno }, [{ number, errno }]));
-  return [
-    { call: "prctl", args: [38, 1, 0, 0, 0] },
-    { call: "seccomp", args: [1, 0, { program }] },
-  ];
+  return [{ call: "prctl", args: [38, 1, 0, 0, 0] }, filterStep(arch, [{ number, errno }])];
 }

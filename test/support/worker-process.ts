@@ -14,35 +14,42 @@ export type WorkerProcess = {
   readonly exited: Promise<void>;
 };
 
-export async function startWorkerProcess(
-  system: System,
-  env: NodeJS.ProcessEnv = {},
-): Promise<WorkerProcess> {
-  const { config } = system;
-  const dataDir = await mkdtemp(join(tmpdir(), "bedrock-worker-"));
+/** With these variables. */
+export function spawnWorker(env: NodeJS.ProcessEnv): WorkerProcess & { readonly ready: Promise<void> } {
   const child: ChildProcess = spawn(process.execPath, ["local/run.mjs", "worker.ts"], {
     cwd: join(import.meta.dirname, "..", ".."),
     stdio: ["ignore", "pipe", "inherit"],
-    env: {
-      PATH: process.env["PATH"],
-      DATABASE_URL: config.databaseUrl,
-      TEMPORAL_ADDRESS: config.temporalAddress,
-      TASK_QUEUE: config.taskQueue,
-      TOOL_HOST: config.toolHost,
-      ANTHROPIC_API_KEY: "test-key",
-      ANTHROPIC_BASE_URL: system.model.url,
-      DATA_DIR: dataDir,
-      ...env,
-    },
+    env: { PATH: process.env["PATH"], ...env },
   });
   const exited = once(child, "exit").then(() => undefined);
   const { pid, stdout } = child;
   if (pid === undefined || stdout === null) throw new Error("the worker did not start");
-  system.defer(async () => {
-    child.kill("SIGCONT");
-    child.kill("SIGKILL");
-    await exited;
+  const ready = (async () => {
+    for await (const line of createInterface(stdout)) if (line.startsWith("worker ready")) break;
+  })();
+  return { pid, signal: (signal) => void child.kill(signal), exited, ready };
+}
+
+/** One of this system's; it ends with the file. */
+export async function startWorkerProcess(
+  { config, model, defer }: System,
+  env: NodeJS.ProcessEnv = {},
+): Promise<WorkerProcess> {
+  const worker = spawnWorker({
+    DATABASE_URL: config.databaseUrl,
+    TEMPORAL_ADDRESS: config.temporalAddress,
+    TASK_QUEUE: config.taskQueue,
+    TOOL_HOST: config.toolHost,
+    ANTHROPIC_API_KEY: "test-key",
+    ANTHROPIC_BASE_URL: model.url,
+    DATA_DIR: await mkdtemp(join(tmpdir(), "bedrock-worker-")),
+    ...env,
   });
-  for await (const line of createInterface(stdout)) if (line.startsWith("worker ready")) break;
-  return { pid, signal: (signal) => void child.kill(signal), exited };
+  defer(async () => {
+    worker.signal("SIGCONT");
+    worker.signal("SIGKILL");
+    await worker.exited;
+  });
+  await worker.ready;
+  return worker;
 }
