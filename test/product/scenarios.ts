@@ -1,14 +1,15 @@
 /**
  * Owns: the states in which a conversation of the running product can be met, each with a way into it, and what has to
- * come of it when somebody dies there, or the person stops it. Not among them yet: those that wait for sub-agents and
- * for an approval, to which no tool leads so far.
+ * come of it when somebody dies there, or the person stops it. Not among them yet: the one that waits for sub-agents,
+ * to which no tool leads so far.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, rateLimited, say, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { pidIn } from "../support/processes.ts";
-import type { Talk } from "../support/talk.ts";
+import type { Product } from "../support/product.ts";
+import { Talk } from "../support/talk.ts";
 
 /** A conversation that has been brought into a state. */
 export type Met = {
@@ -92,6 +93,19 @@ const enter: Readonly<Record<string, Enter>> = {
     return { release: patient.release, pids: [pid], runs: () => [patient.runs()] };
   },
 
+  awaiting_mode_approval: async (talk) => {
+    const file = join(talk.product.cwd, `${talk.id}.runs`);
+    const id = `toolu_${talk.id.replaceAll("-", "")}`;
+    const asking = talk.nextState("awaiting_mode_approval");
+    const round = say(
+      toolCall("request_mode_upgrade", { reason: "to leave a line" }, id),
+      toolCall("bash", { command: `echo ran >> ${file}` }),
+    );
+    await talk.send(`go ${script(talk, [round, say("Left.")])}`);
+    await asking;
+    return { release: () => void talk.decide(id, "approve"), runs: () => [linesOf(file)] };
+  },
+
   awaiting_continuation: async (talk) => {
     const held = hold();
     const idle = talk.nextState("idle");
@@ -127,9 +141,13 @@ const enter: Readonly<Record<string, Enter>> = {
 
 export const STATES = Object.keys(enter);
 
-/** Brings a conversation into a state. */
-export async function meet(talk: Talk, state: string): Promise<Met> {
+/** Brings a new conversation into a state. */
+export async function meet(
+  product: Product,
+  state: string,
+): Promise<{ readonly talk: Talk; readonly met: Met }> {
   const found = enter[state];
   if (found === undefined) throw new Error(`no way into ${state}`);
-  return { ...REST, ...(await found(talk)) };
+  const talk = await (state === "awaiting_mode_approval" ? Talk.create(product) : Talk.open(product));
+  return { talk, met: { ...REST, ...(await found(talk)) } };
 }

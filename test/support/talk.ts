@@ -45,8 +45,18 @@ export class Talk {
     await product.temporal.workflow.executeUpdateWithStart(openUpdate, {
       startWorkflowOperation: startOperation({ config, cwd }, { conversationId: id, opening }),
     });
+    return Talk.#follow(product, id);
+  }
+
+  /** Makes a conversation as a person does, and follows its stream: Restricted where the host can enforce it. */
+  static async create(product: Product, cwd = product.cwd): Promise<Talk> {
+    const { body } = await insist(`${product.url}/api/conversations`, { cwd });
+    return Talk.#follow(product, String(body["id"]));
+  }
+
+  static async #follow(product: Product, id: string): Promise<Talk> {
     const talk = new Talk(product, id);
-    await new Promise<void>((synced) => void talk.#follow(synced));
+    await new Promise<void>((synced) => void talk.#listen(synced));
     return talk;
   }
 
@@ -61,6 +71,10 @@ export class Talk {
 
   continuation(): Promise<Answer> {
     return insist(`${this.#base}/continuation`, undefined);
+  }
+
+  decide(toolCallId: string, decision: "approve" | "deny"): Promise<Answer> {
+    return insist(`${this.#base}/approval`, { toolCallId, decision });
   }
 
   async messages(): Promise<readonly ShownMessage[]> {
@@ -106,7 +120,7 @@ export class Talk {
     this.#ended.abort();
   }
 
-  async #follow(onSynced: () => void): Promise<void> {
+  async #listen(onSynced: () => void): Promise<void> {
     const { signal } = this.#ended;
     let last: number | null = null;
     while (!signal.aborted) {
