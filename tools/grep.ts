@@ -60,21 +60,28 @@ async function listLines(
 ): Promise<ToolRun> {
   const lines = boundedLines(Infinity, MAX_CHARS);
   const last = { path: "", number: 0 };
-  let [count, left, files, unread] = [0, 0, 0, 0];
-  const onLine = (json: string | null): boolean => {
-    if (json === null) unread++;
-    const line = json === null ? null : parseEvent(json);
-    if (line === null || !glob.matches(line.path)) return true;
-    const isNewFile = line.path !== last.path;
+  let file = "";
+  let [count, left, files] = [0, 0, 0];
+  const show = (isMatch: boolean, number: number, text: string): void => {
+    const isNewFile = file !== last.path;
     if (isNewFile) files++;
-    const isAfterGap = showGaps && line.number > last.number + 1;
-    const head = isNewFile ? [shown(place, line.path)] : isAfterGap ? ["--"] : [];
-    Object.assign(last, line);
-    if (line.isMatch) count++;
-    const text = excerpt(line.text, line.matchAt, MAX_LINE_CHARS);
-    const mark = line.isMatch ? ":" : "-";
-    const isShown = count <= MAX_MATCHES && lines.add([...head, `${line.number}${mark}${text}`].join("\n"));
-    if (line.isMatch && !isShown) left++;
+    const isAfterGap = showGaps && number > last.number + 1;
+    const head = isNewFile ? [shown(place, file)] : isAfterGap ? ["--"] : [];
+    Object.assign(last, { path: file, number });
+    if (isMatch) count++;
+    const isShown = count <= MAX_MATCHES && lines.add([...head, text].join("\n"));
+    if (isMatch && !isShown) left++;
+  };
+  const onLine = (json: string | null): boolean => {
+    const event = json === null ? null : parseEvent(json);
+    if (event?.kind === "file") file = event.path;
+    if (!glob.matches(file)) return true;
+    if (json === null) show(true, last.number, "[… a line that is too long to show …]");
+    if (event?.kind === "line") {
+      const mark = event.isMatch ? ":" : "-";
+      const text = excerpt(event.text, event.matchAt, MAX_LINE_CHARS);
+      show(event.isMatch, event.number, `${event.number}${mark}${text}`);
+    }
     return count < MAX_COUNTED;
   };
   const end = await search({ args: [...args, ...glob.args], place, onLine }, context);
@@ -82,7 +89,6 @@ async function listLines(
     ...(left > 0
       ? [`[… ${end.kind === "partial" ? "at least " : ""}${left} more matches; ${files} files match …]`]
       : []),
-    ...(unread > 0 ? [`[… ${unread} matching lines that are too long to show …]`] : []),
   ];
   return answerSearch(end, [lines.text(), ...notes].filter((part) => part !== "").join("\n"), "No matches.");
 }

@@ -77,8 +77,12 @@ const quote = (term: string): string => JSON.stringify(term);
 /** How many lines of each file have a term. */
 async function countLines(term: string, place: Place, glob: Glob, context: ToolContext) {
   const files = new Map<string, number>();
+  let begun = "";
   const onLine = (line: string | null): boolean => {
-    const [, file, count] = /^(.*):(\d+)$/.exec(line ?? "") ?? [];
+    const text = begun + (line ?? "");
+    const [, file, count] = /^(.*):(\d+)$/s.exec(text) ?? [];
+    // A path may hold newlines.
+    begun = file === undefined ? `${text}\n` : "";
     if (file !== undefined && glob.matches(file)) files.set(file, Number(count));
     return files.size <= MAX_FILES_A_TERM;
   };
@@ -110,7 +114,7 @@ async function linesOf(
   const byFile = new Map<string, FoundLine[]>(files.map(({ path }) => [path, []]));
   const onLine = (json: string | null): boolean => {
     const line = json === null ? null : parseEvent(json);
-    if (line === null) return true;
+    if (line?.kind !== "line") return true;
     byFile.get(line.path)?.push({ ...line, text: excerpt(line.text, line.matchAt, MAX_LINE_CHARS) });
     return true;
   };

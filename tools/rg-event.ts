@@ -1,6 +1,10 @@
 /** Owns: what ripgrep says of the lines it found (`rg --json`), and how such a line is shown. */
 
+/** What comes next is about this file. */
+export type FoundFile = { readonly kind: "file"; readonly path: string };
+
 export type FoundLine = {
+  readonly kind: "line";
   readonly isMatch: boolean;
   /** As ripgrep was given it and found it below. */
   readonly path: string;
@@ -14,7 +18,8 @@ export type FoundLine = {
 /** base64 where it is not UTF-8. */
 type Text = { readonly text: string } | { readonly bytes: string };
 type Event =
-  | { readonly type: "begin" | "end" | "summary" }
+  | { readonly type: "end" | "summary" }
+  | { readonly type: "begin"; readonly data: { readonly path: Text } }
   | {
       readonly type: "match" | "context";
       readonly data: {
@@ -25,13 +30,15 @@ type Event =
       };
     };
 
-/** The line that an event is about; null for an event about no line. */
-export function parseEvent(json: string): FoundLine | null {
+/** The file or the line that an event is about; null for an event about neither. */
+export function parseEvent(json: string): FoundFile | FoundLine | null {
   const event = JSON.parse(json) as Event;
+  if (event.type === "begin") return { kind: "file", path: decode(event.data.path).toString() };
   if (event.type !== "match" && event.type !== "context") return null;
   const { path, lines, line_number: number, submatches } = event.data;
   const start = submatches[0]?.start ?? 0;
   return {
+    kind: "line",
     isMatch: event.type === "match",
     path: decode(path).toString(),
     number,

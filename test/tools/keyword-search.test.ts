@@ -89,6 +89,12 @@ describe("keyword_search", () => {
     expect(text).toMatch(/\n {2}1: \[… 2950 characters cut …\] x+needley+ \[… 2856 characters cut …\]\n/);
     expect(text).toMatch(/\[… 80 more files have some of the terms …\]$/);
   });
+
+  test("a path may hold a newline", async () => {
+    const cwd = await tree({ "a\nb": "needle\n" });
+    const { text } = await callTool("keyword_search", cwd, { terms: ["needle"] });
+    expect(text).toMatch(/^a\nb \(1 of 1 terms/);
+  });
 });
 
 test("think changes nothing and answers", async () => {

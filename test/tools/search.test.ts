@@ -119,9 +119,10 @@ describe("grep", () => {
   });
 
   test("a line of many megabytes is not held", async () => {
-    const cwd = await tree({ a: `${"x".repeat(8_000_000)}\nx\n` });
-    expect(await callTool("grep", cwd, { pattern: "x+" })).toEqual(
-      completion("a\n2:x\n[… 1 matching lines that are too long to show …]"),
+    const long = `${"x".repeat(8_000_000)}\nx\n`;
+    const cwd = await tree({ "a.txt": long, "b.js": long });
+    expect(await callTool("grep", cwd, { pattern: "x+", glob: "*.{txt,md}" })).toEqual(
+      completion("a.txt\n[… a line that is too long to show …]\n2:x"),
     );
   });
 
