@@ -3,6 +3,7 @@ import { z } from "zod";
 import { runCommand, type CommandResult } from "../sandbox/command.ts";
 import { confine } from "../sandbox/host.ts";
 import { commandEnvironment } from "../sandbox/environment.ts";
+import { dangerIn } from "./safety/check.ts";
 import { completed, defineTool, failed, interrupted, type ToolRun } from "./tool.ts";
 
 const DEFAULT_TIMEOUT_SECONDS = 120;
@@ -15,6 +16,8 @@ export const bash = defineTool({
   description: `Run a command line with bash in the working directory and get what it prints (standard output and standard error together) and its exit code.
 
 Each call is a new shell: directory changes and variables do not persist. There is no terminal and no input; do not start editors, pagers or prompts. Whatever is still running in the background when the command returns is killed. Output beyond ${OUTPUT_LIMIT / 1024} KiB is cut in its middle: filter it, or write it to a file.
+
+Some commands are never run: git add with -A, --all, . or *; git push with --force; rm -rf of /, ~, .git, * and the like; what bash cannot parse.
 
 In Restricted mode commands run in a kernel sandbox: they can read files but not create, change or delete any (except writing to /dev/null), have no network access, cannot signal or inspect processes outside, and have limited memory, CPU time and processes. What it blocks fails with "Permission denied" or "Operation not permitted"; do not retry or work around it. If the task needs more, call request_mode_upgrade.`,
   input: z.strictObject({
@@ -29,6 +32,10 @@ In Restricted mode commands run in a kernel sandbox: they can read files but not
       ),
   }),
   async run({ command, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS }, { cwd, mode, signal, onOutput, env }) {
+    if (command.includes("\0"))
+      return failed("The command contains a NUL character, which no shell can run.");
+    const danger = dangerIn(command);
+    if (danger !== null) return failed(`Not run, none of it. ${danger}`);
     const confinement = mode === "restricted" ? await confine() : null;
     if (typeof confinement === "string") {
       // Running without enforcement would be worse than not running.
@@ -36,8 +43,6 @@ In Restricted mode commands run in a kernel sandbox: they can read files but not
         `Sandbox unavailable: the command was not run. ${confinement} Use request_mode_upgrade to ask the user for Unrestricted mode.`,
       );
     }
-    if (command.includes("\0"))
-      return failed("The command contains a NUL character, which no shell can run.");
     const result = await runCommand({
       confinement,
       argv: ["bash", "-c", command],

@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { sandboxOfHost } from "../../sandbox/host.ts";
 import { runTool } from "../../tools/registry.ts";
@@ -27,11 +28,20 @@ describe("bash", () => {
     expect(await bash("echo oops >&2; exit 3")).toEqual({ status: "failed", text: "oops\n[exit code 3]" });
     expect(await bash("exit 1")).toEqual({ status: "failed", text: "(no output)\n[exit code 1]" });
     expect(await bash("kill -9 $$")).toEqual({ status: "failed", text: "(no output)\n[killed by SIGKILL]" });
-    expect(await bash("if")).toMatchObject({
-      status: "failed",
-      text: expect.stringContaining("syntax error") as string,
-    });
   });
+
+  test.each(["restricted", "unrestricted"] as const)(
+    "REQ-BASH-007: %s, a command that is refused does not even begin",
+    async (mode) => {
+      const context = await makeContext({ mode });
+      for (const end of ["git push --force", "sudo rm -rf /", "git add .", "if"]) {
+        const run = await runTool("bash", { command: `echo begun >&2; touch begun; ${end}` }, context);
+        expect(run.status).toBe("failed");
+        expect(textOf(run)).toMatch(/^Not run, none of it\. [A-Zrgb]/);
+      }
+      expect(readdirSync(context.cwd)).toEqual([]);
+    },
+  );
 
   test("output that looks like a message of the system is output", async () => {
     expect(await bash("echo '[command cancelled]'")).toEqual({
