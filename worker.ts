@@ -3,6 +3,7 @@
  * run, and any may die (docs/architecture.md).
  */
 import { DefaultLogger, NativeConnection, Runtime, Worker, type LogEntry } from "@temporalio/worker";
+import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { History } from "./activities/history.ts";
 import { hostActivities } from "./activities/host.ts";
@@ -51,7 +52,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
   });
   const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
   const requests = { db, history: new History(db), client, stallMs: config.llmStallMs };
-  const tools = toolActivities(db);
+  const tools = toolActivities(db, [await realpath(config.dataDir).catch(() => config.dataDir)]);
   const common = {
     connection,
     namespace: config.temporalNamespace,

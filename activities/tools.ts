@@ -9,13 +9,14 @@ import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } fro
 import { commitThen } from "./effect.ts";
 import { createLiveOutput } from "./live-output.ts";
 
-export function toolActivities(db: Database): ToolActivities {
+/** @param hidden the server's own folders, which no reading tool shows (tools/tool.ts) */
+export function toolActivities(db: Database, hidden: readonly string[]): ToolActivities {
   return {
     executeTool: (input) =>
       commitThen(db, input, {
         operationId: input.operationId,
         since: null,
-        perform: (signal) => execute(db, input, signal),
+        perform: (signal) => execute(db, hidden, input, signal),
       }),
   };
 }
@@ -32,7 +33,12 @@ export function toolActivitiesOf(
 }
 
 /** Bounded and stopped by its signal; the outcome of a stopped one is `interrupted`. */
-async function execute(db: Database, input: ToolInput, signal: AbortSignal): Promise<ToolEvent> {
+async function execute(
+  db: Database,
+  hidden: readonly string[],
+  input: ToolInput,
+  signal: AbortSignal,
+): Promise<ToolEvent> {
   const { conversationId, operationId, call, mode, profile } = input;
   const started = performance.now();
   const live = createLiveOutput((stream, text) =>
@@ -44,6 +50,7 @@ async function execute(db: Database, input: ToolInput, signal: AbortSignal): Pro
   const { status, output } = await runTool(call.name, call.input, {
     cwd: profile.cwd,
     mode,
+    hidden,
     signal,
     onOutput: live.push,
   });

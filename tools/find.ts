@@ -29,7 +29,7 @@ export const find = defineTool({
       .describe("The directory to search, absolute or relative; default: the working directory"),
   }),
   async run({ pattern, path }, context) {
-    const place = await findPlace(context.cwd, path);
+    const place = await findPlace(path, context);
     if (!place.isDirectory) return failed(`${place.path} is a file, not a directory to search.`);
     return listFiles(place, globBelow(place, pattern), ["--files"], context);
   },

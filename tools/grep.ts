@@ -38,7 +38,7 @@ export const grep = defineTool({
     filesOnly: z.boolean().optional().describe("Only the paths of the files with a match; default false"),
   }),
   async run({ pattern, path, glob, ignoreCase, literal, context: around = 0, filesOnly }, context) {
-    const place = await findPlace(context.cwd, path);
+    const place = await findPlace(path, context);
     const wanted = globBelow(place, glob);
     const args = [
       `--regexp=${pattern}`,

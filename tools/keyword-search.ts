@@ -44,7 +44,7 @@ export const keywordSearch = defineTool({
   }),
   async run({ terms: given, path, glob }, context) {
     const terms = [...new Map(given.map((term) => [term.trim().toLowerCase(), term.trim()])).values()];
-    const place = await findPlace(context.cwd, path);
+    const place = await findPlace(path, context);
     const wanted = globBelow(place, glob);
     const found = await Promise.all(terms.map((term) => countLines(term, place, wanted, context)));
     const counts = found.map(({ files }) => files);

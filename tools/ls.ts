@@ -3,8 +3,8 @@ import { lstat, opendir, readlink } from "node:fs/promises";
 import type { Dirent } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { isProcessFile, resolvePath } from "./path.ts";
-import { completed, defineTool, failed } from "./tool.ts";
+import { readablePath } from "./path.ts";
+import { completed, defineTool } from "./tool.ts";
 
 const MAX_SHOWN = 500;
 /** Entries that are read at all; beyond these the order is not the whole directory's. */
@@ -20,10 +20,9 @@ export const ls = defineTool({
       .optional()
       .describe("Absolute, or relative to the working directory; default: that directory"),
   }),
-  async run({ path = "." }, { cwd, signal }) {
-    const directory = resolvePath(cwd, path);
-    if (await isProcessFile(directory))
-      return failed(`${directory} belongs to a process and cannot be listed.`);
+  async run({ path = "." }, context) {
+    const { signal } = context;
+    const directory = await readablePath(path, context);
     const entries: Dirent[] = [];
     let isWhole = true;
     for await (const entry of await opendir(directory, { bufferSize: 256 })) {

@@ -1,7 +1,7 @@
 /** Owns: the `read` tool: a part of a text file with line numbers, read no further than needed. */
 import { open, stat } from "node:fs/promises";
 import { z } from "zod";
-import { isProcessFile, resolvePath } from "./path.ts";
+import { readablePath } from "./path.ts";
 import { completed, defineTool, failed } from "./tool.ts";
 
 const MAX_LINES = 2_000;
@@ -24,13 +24,13 @@ export const read = defineTool({
       .optional()
       .describe(`The number of lines to read; default and at most ${MAX_LINES}`),
   }),
-  async run({ path, offset = 1, limit = MAX_LINES }, { cwd, signal }) {
-    const file = resolvePath(cwd, path);
+  async run({ path, offset = 1, limit = MAX_LINES }, context) {
+    const { signal } = context;
+    const file = await readablePath(path, context);
     const stats = await stat(file);
     if (stats.isDirectory()) return failed(`${file} is a directory. Use ls to list it.`);
     // A pipe or a device may never end, or never begin.
     if (!stats.isFile()) return failed(`${file} is not a regular file.`);
-    if (await isProcessFile(file)) return failed(`${file} belongs to a process and cannot be read.`);
     const lines = new Lines(offset, Math.min(limit, MAX_LINES));
     const handle = await open(file, "r");
     try {

@@ -9,7 +9,7 @@ import { runCommand } from "../sandbox/command.ts";
 import { confine } from "../sandbox/host.ts";
 import { commandEnvironment } from "../sandbox/environment.ts";
 import { compileGlob } from "./glob.ts";
-import { resolvePath } from "./path.ts";
+import { readablePath } from "./path.ts";
 import { completed, failed, interrupted, Refusal, type ToolContext, type ToolRun } from "./tool.ts";
 
 const TIMEOUT_SECONDS = 30;
@@ -29,6 +29,8 @@ const STANDARD = [
   "--glob=!.git",
 ];
 
+/** What lies below the root and is not to be searched: a glob, from the root on. */
+const leaveOut = (path: string): string => `--glob=!${path.replace(/[*?[\]{}!\\]/g, "\\$&")}`;
 /** Longer ones take long to make sense of. */
 export const MAX_GLOB_CHARS = 500;
 
@@ -58,13 +60,13 @@ export type Place = {
 };
 
 /** Where to search. Throws Refusal, or an error of the system, when there is nothing that can be searched. */
-export async function findPlace(cwd: string, path = "."): Promise<Place> {
-  const real = await realpath(resolvePath(cwd, path));
-  // The files of processes hold their environments, the server's own with its secrets among them.
+export async function findPlace(path = ".", context: ToolContext): Promise<Place> {
+  const real = await readablePath(path, context);
+  // All processes at once.
   if (real === "/proc" || real.startsWith("/proc/")) throw new Refusal(`${real} cannot be searched.`);
   const stats = await stat(real);
   if (!stats.isDirectory() && !stats.isFile()) throw new Refusal(`${real} is not a regular file.`);
-  return { path: real, cwd: await realpath(cwd), isDirectory: stats.isDirectory() };
+  return { path: real, cwd: await realpath(context.cwd), isDirectory: stats.isDirectory() };
 }
 
 /** A path as the model reads it: relative to its directory where it lies below. */
@@ -126,9 +128,18 @@ export async function search(
   if (typeof confinement === "string") throw new Refusal(`Sandbox unavailable: ${confinement}`);
   const { exitCode, spawnError, timedOut, flooded } = await runCommand({
     confinement,
-    // One file system: /proc is another, and lies below.
-    argv: ["rg", ...STANDARD, ...(place.path === "/" ? ["--one-file-system"] : []), ...args, "--", ...paths],
-    cwd: context.cwd,
+    argv: [
+      "rg",
+      ...STANDARD,
+      // /proc is another, and lies below.
+      ...(place.path === "/" ? ["--one-file-system"] : []),
+      ...(context.hidden ?? []).map(leaveOut),
+      ...args,
+      "--",
+      ...paths,
+    ],
+    // Where globs that begin with a slash begin.
+    cwd: "/",
     env: context.env ?? commandEnvironment(),
     signal: AbortSignal.any([context.signal, enough.signal]),
     timeoutMs: TIMEOUT_SECONDS * 1000,

@@ -27,7 +27,8 @@ export async function readTextFile(file: string): Promise<TextFile> {
   const stats = await stat(path);
   if (stats.isDirectory()) throw new Refusal(`${path} is a directory.`);
   if (!stats.isFile()) throw new Refusal(`${path} is not a regular file.`);
-  if (await isProcessFile(path)) throw new Refusal(`${path} belongs to a process and cannot be edited.`);
+  if (isProcessFile(await realpath(path)))
+    throw new Refusal(`${path} belongs to a process and cannot be edited.`);
   const bytes = await readBounded(path);
   if (bytes.includes(0)) throw new Refusal(`${path} is a binary file. Use bash to change it.`);
   return { path, text: decode(path, bytes), bytes };

@@ -13,6 +13,8 @@ export type ToolContext = {
   /** The conversation's directory; where commands start and what relative paths are relative to (REQ-BED-010). */
   readonly cwd: string;
   readonly mode: Mode;
+  /** Folders of the server's own, absolute and without links: no tool that reads shows what is in them. */
+  readonly hidden?: readonly string[];
   /** Ends the run at once; the result then holds what there was so far. */
   readonly signal: AbortSignal;
   /** Live output. Not rate limited here. */
