@@ -32,6 +32,7 @@ import {
 } from "../workflows/contract.ts";
 import { type Problem, unavailable } from "./problem.ts";
 import { refusalProblem } from "./refusal.ts";
+import { Sandboxes } from "./sandboxes.ts";
 
 export type CheckedDirectory = Awaited<ReturnType<HostActivities["checkDirectory"]>>;
 
@@ -50,6 +51,8 @@ export type Workflows = {
   ): Promise<Ret>;
   /** What Restricted mode has to work with on `host`. May be some seconds old. */
   sandboxOf(host: string): Promise<Sandbox>;
+  /** The last that is known of it, soon, whatever is down; null: nothing is. Never rejects. */
+  lastSandboxOf(host: string): Promise<Sandbox | null>;
   checkDirectory(host: string, cwd: string): Promise<CheckedDirectory>;
   listDirectories(host: string, path: string): Promise<readonly string[]>;
   /** What is missing for an update to be answered, in the words of a readiness report. */
@@ -63,8 +66,6 @@ const ACTIVITY_DEADLINE_MS = 8_000;
 const PROBE_DEADLINE_MS = 2_000;
 /** Times that an update is sent before its workflow is found running; each try meets another race, if any. */
 const ATTEMPTS = 5;
-/** Milliseconds; a probe costs a process on the host. */
-const SANDBOX_FRESH_MS = 5_000;
 /** Milliseconds. A worker that polls is seen here at least once a minute. */
 const POLLER_FRESH_MS = 75_000;
 
@@ -163,21 +164,16 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
     }
   };
 
-  const sandboxes = new Map<string, { readonly at: number; readonly sandbox: Promise<Sandbox> }>();
+  type Described = Awaited<ReturnType<HostActivities["describeHost"]>>;
+  const sandboxes = new Sandboxes(
+    async (host) => (await onHost<Described>(host, "describeHost", [])).sandbox,
+  );
 
   return {
     open,
     update,
-    sandboxOf(host) {
-      const known = sandboxes.get(host);
-      if (known !== undefined && performance.now() - known.at < SANDBOX_FRESH_MS) return known.sandbox;
-      type Described = Awaited<ReturnType<HostActivities["describeHost"]>>;
-      const sandbox = onHost<Described>(host, "describeHost", []).then((described) => described.sandbox);
-      sandboxes.set(host, { at: performance.now(), sandbox });
-      // Whoever asks next asks again.
-      sandbox.catch(() => sandboxes.delete(host));
-      return sandbox;
-    },
+    sandboxOf: (host) => sandboxes.of(host),
+    lastSandboxOf: (host) => sandboxes.lastOf(host),
     checkDirectory: (host, cwd) => onHost<CheckedDirectory>(host, "checkDirectory", [{ cwd }]),
     async listDirectories(host, path) {
       type Listed = Awaited<ReturnType<HostActivities["listDirectories"]>>;

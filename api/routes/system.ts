@@ -4,6 +4,7 @@ import type { Deps } from "../deps.ts";
 import { Problem } from "../problem.ts";
 import type { Pulse } from "../pulse.ts";
 import { createRouter } from "../router.ts";
+import { sandbox } from "../schemas/conversation.ts";
 import { text } from "../schemas/common.ts";
 import { problems } from "../schemas/problem.ts";
 
@@ -71,9 +72,20 @@ const health = createRoute({
   operationId: "health",
   tags: ["Operations"],
   summary: "Is the process alive?",
-  description: "Asks nothing else. Needs no token.",
+  description:
+    "Whatever else is down. `sandbox` is what was last known of the host of new conversations, null where nothing is yet. Needs no token.",
   security: [],
-  responses: { 200: { description: "It is.", content: plain } },
+  responses: {
+    200: {
+      description: "It is.",
+      content: {
+        "application/json": {
+          schema: z.object({ status: z.literal("ok"), sandbox: sandbox.nullable() }),
+          example: { status: "ok", sandbox: { available: true, abi: 7, reason: null } },
+        },
+      },
+    },
+  },
 });
 
 const ready = createRoute({
@@ -121,7 +133,9 @@ export function systemRoutes(deps: Deps, pulse: Pulse) {
       const directories = await workflows.listDirectories(toolHost, c.req.valid("query").path);
       return c.json({ directories }, 200);
     })
-    .openapi(health, (c) => c.text("ok\n", 200))
+    .openapi(health, async (c) =>
+      c.json({ status: "ok" as const, sandbox: await workflows.lastSandboxOf(toolHost) }, 200),
+    )
     .openapi(ready, async (c) => {
       const missing = (await Promise.all([databaseMissing(), workflows.missing()])).flat();
       if (missing.length > 0) {

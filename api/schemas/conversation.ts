@@ -5,6 +5,13 @@ import { answer, clientId, pending, queryInteger, text, time } from "./common.ts
 import { delivery, imageBlock, newMessage, tokenUsage } from "./message.ts";
 import { state } from "./state.ts";
 
+/** What Restricted mode has to work with on a host. */
+export const sandbox = z.object({
+  available: z.boolean(),
+  abi: z.int().nullable().openapi({ description: "Of Landlock." }),
+  reason: z.string().nullable().openapi({ description: "Why there is none." }),
+});
+
 export const mode = z.enum(["restricted", "unrestricted"]);
 
 export const queuedMessage = z
@@ -37,11 +44,7 @@ export const conversation = answer<ConversationView>(
       model: z.string(),
       scripted: z.boolean().openapi({ description: "The answers come from the built-in scripted model." }),
       mode,
-      sandbox: z.object({
-        available: z.boolean(),
-        abi: z.int().nullable(),
-        reason: z.string().nullable(),
-      }),
+      sandbox,
       state,
       queue: z.array(queuedMessage),
       usage,

@@ -142,7 +142,7 @@ test("without Temporal: writes are 503 with Retry-After, reads go on, nothing is
   }
   expect((await get("/api/conversations/never")).status).toBe(404);
   expect(await bodyOf(await get(messages))).toEqual({ messages: [] });
-  expect((await get("/healthz")).status).toBe(200);
+  expect(await bodyOf(await get("/healthz"))).toEqual({ status: "ok", sandbox: null });
   expect(await problemOf(await get("/readyz"))).toMatchObject({ status: 503, missing: ["temporal"] });
 });
 

@@ -1,0 +1,45 @@
+/** Owns: what is known of the sandboxes of the hosts where tools run: asked of their workers, and remembered for a while. */
+import type { Sandbox } from "../machine/profile.ts";
+
+/** Milliseconds for which an answer is used without asking again; a probe costs a process on the host. */
+const FRESH_MS = 5_000;
+/** The same for health checks, which come for ever; and how long one waits where nothing is known yet. */
+const FRESH_FOR_HEALTH_MS = 60_000;
+const PATIENCE_MS = 500;
+
+type Asked = { readonly at: number; readonly answer: Promise<Sandbox> };
+
+export class Sandboxes {
+  readonly #ask: (host: string) => Promise<Sandbox>;
+  readonly #asked = new Map<string, Asked>();
+  readonly #last = new Map<string, Sandbox>();
+
+  /** @param ask rejects when no worker of the host answers */
+  constructor(ask: (host: string) => Promise<Sandbox>) {
+    this.#ask = ask;
+  }
+
+  /** Some seconds old at most. Rejects as `ask` does. */
+  of(host: string, freshMs = FRESH_MS): Promise<Sandbox> {
+    const asked = this.#asked.get(host);
+    if (asked !== undefined && performance.now() - asked.at < freshMs) return asked.answer;
+    const answer = this.#ask(host);
+    this.#asked.set(host, { at: performance.now(), answer });
+    answer.then(
+      (sandbox) => this.#last.set(host, sandbox),
+      // Whoever asks next asks again.
+      () => this.#asked.delete(host),
+    );
+    return answer;
+  }
+
+  /** The last that is known, soon; null when no worker has said anything yet. Never rejects. */
+  async lastOf(host: string): Promise<Sandbox | null> {
+    const last = this.#last.get(host);
+    const answer = this.of(host, FRESH_FOR_HEALTH_MS).catch(() => null);
+    if (last !== undefined) return last;
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<null>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS, null)));
+    return Promise.race([answer, patience]).finally(() => clearTimeout(timer));
+  }
+}
