@@ -12,30 +12,44 @@ export type WorkerProcess = {
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Resolves when the process has ended. */
   readonly exited: Promise<void>;
+  /** What it has complained of so far. */
+  readonly complaints: () => string;
 };
 
-/** With these variables. */
-export function spawnWorker(env: NodeJS.ProcessEnv): WorkerProcess & { readonly ready: Promise<void> } {
-  const child: ChildProcess = spawn(process.execPath, ["local/run.mjs", "worker.ts"], {
+/**
+ * With these variables.
+ *
+ * @param under a command that starts the worker: its name and arguments before those of the worker
+ */
+export function spawnWorker(
+  env: NodeJS.ProcessEnv,
+  under: readonly string[] = [],
+): WorkerProcess & { readonly ready: Promise<void> } {
+  const [program, ...args] = [...under, process.execPath, "local/run.mjs", "worker.ts"];
+  const child: ChildProcess = spawn(program, args, {
     cwd: join(import.meta.dirname, "..", ".."),
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", "pipe"],
     env: { PATH: process.env["PATH"], ...env },
   });
   const exited = once(child, "exit").then(() => undefined);
-  const { pid, stdout } = child;
-  if (pid === undefined || stdout === null) throw new Error("the worker did not start");
+  const { pid, stdout, stderr } = child;
+  if (pid === undefined || stdout === null || stderr === null) throw new Error("the worker did not start");
+  let complaints = "";
+  stderr.setEncoding("utf8").on("data", (text: string) => (complaints += text));
+  stderr.pipe(process.stderr);
   const ready = (async () => {
     for await (const line of createInterface(stdout)) if (line.startsWith("worker ready")) break;
   })();
-  return { pid, signal: (signal) => void child.kill(signal), exited, ready };
+  return { pid, signal: (signal) => void child.kill(signal), exited, complaints: () => complaints, ready };
 }
 
 /** One of this system's; it ends with the file. */
 export async function startWorkerProcess(
   { config, model, defer }: System,
   env: NodeJS.ProcessEnv = {},
+  under: readonly string[] = [],
 ): Promise<WorkerProcess> {
-  const worker = spawnWorker({
+  const settings = {
     DATABASE_URL: config.databaseUrl,
     TEMPORAL_ADDRESS: config.temporalAddress,
     TASK_QUEUE: config.taskQueue,
@@ -44,7 +58,8 @@ export async function startWorkerProcess(
     ANTHROPIC_BASE_URL: model.url,
     DATA_DIR: await mkdtemp(join(tmpdir(), "bedrock-worker-")),
     ...env,
-  });
+  };
+  const worker = spawnWorker(settings, under);
   defer(async () => {
     worker.signal("SIGCONT");
     worker.signal("SIGKILL");
