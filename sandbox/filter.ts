@@ -3,7 +3,7 @@
  * times of files, every kind of socket, other namespaces) and what would lead around it.
  */
 import { assemble, compile, type Condition, type Rule } from "./bpf.ts";
-import type { Step } from "./step.ts";
+import { PARENT, type Step } from "./step.ts";
 import { numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
 const EPERM = 1;
@@ -116,7 +116,7 @@ export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rul
     return number === undefined ? [] : [{ number, errno, ...(when === null ? {} : { when }) }];
   };
   // As groups, too, and everybody at once.
-  const targets = [-1, ...outside.flatMap((id) => [id, -id])].map((id) => id >>> 0);
+  const targets = [-1, ...[PARENT, ...outside].flatMap((id) => [id, -id])].map((id) => id >>> 0);
   return [
     ...[...FILES, ...NAMESPACES, ...SHARED].flatMap((call) => rule(call, EPERM)),
     ...UNKNOWN.flatMap((call) => rule(call, ENOSYS)),

@@ -250,7 +250,7 @@ sub confine {
       elsif ($kind eq "x") { push @values, pack("H*", $hex) . (defined $result ? pack("l", $kept{$result}) : "") }
       elsif ($kind eq "=") { defined $kept{$rest} or next STEP; push @values, $kept{$rest} + 0 }
       elsif ($kind eq "f") {
-        push @alive, pack("H*", $rest);
+        push @alive, with_parent(pack("H*", $rest));
         push @values, pack("S x6 P", length($alive[-1]) / 8, $alive[-1]);
       }
       else { fail($say, "$id error The sandbox has an argument that is not understood: $_") }
@@ -262,6 +262,17 @@ sub confine {
     }
     $kept{$keep} = $value if $keep ne "-";
   }
+}
+
+# A filter cannot be told beforehand who will be the parent of what it filters.
+sub with_parent {
+  my ($program) = @_;
+  my %value = (0x7ffffffe, getppid(), 0x80000002, -getppid());
+  for (my $at = 4; $at < length($program); $at += 8) {
+    my $k = unpack("L", substr($program, $at, 4));
+    substr($program, $at, 4) = pack("l", $value{$k}) if exists $value{$k};
+  }
+  return $program;
 }
 
 # Only in a command: nothing of its parent's is run.

@@ -4,6 +4,12 @@
  */
 import { numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
+/**
+ * In a program, in place of a process id: the parent of the process that makes the call. Larger than any id; its
+ * negative stands for the negative.
+ */
+export const PARENT = 0x7fff_fffe;
+
 export type Argument =
   | number
   /** The address of these bytes. */

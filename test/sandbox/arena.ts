@@ -70,6 +70,10 @@ export class Arena {
         UDP: String(this.udpPort),
         UNIX: join(this.dir, "socket"),
         ABSTRACT: this.dir,
+        // The repository may belong to somebody else than the user of the test.
+        GIT_CONFIG_COUNT: "1",
+        GIT_CONFIG_KEY_0: "safe.directory",
+        GIT_CONFIG_VALUE_0: "*",
       },
       confinement,
       signal: new AbortController().signal,

@@ -2,6 +2,7 @@
  * Owns: what a command of Restricted mode may try, each with how its success is seen from outside. Every one of them
  * succeeds in Unrestricted mode: one that does not is broken, and shows nothing.
  */
+import { architecture, numberOf, type SystemCall } from "../../sandbox/system-calls.ts";
 import type { Arena } from "./arena.ts";
 
 export type Attack = {
@@ -11,6 +12,10 @@ export type Attack = {
   readonly succeeded?: (arena: Arena) => boolean;
   /** Needs a program that not every machine has. */
   readonly needs?: string;
+  /** Only root can do it, even in Unrestricted mode. */
+  readonly onlyRoot?: true;
+  /** Needs a place where this command succeeds. */
+  readonly onlyIf?: string;
 };
 
 /** The directory is not as it was. */
@@ -20,6 +25,12 @@ const changes =
     arena.snapshot() !== before;
 
 type Group = { readonly changesFiles: boolean; readonly attacks: readonly Attack[] };
+
+const arch = architecture() ?? "x64";
+/** The number of a call that the filter knows, or of one that it leaves to Landlock. */
+const nr = (call: SystemCall | keyof typeof OTHERS): number =>
+  call in OTHERS ? OTHERS[call as keyof typeof OTHERS][arch] : (numberOf(arch, call as SystemCall) ?? 0);
+const OTHERS = { ptrace: { x64: 101, arm64: 117 }, process_vm_readv: { x64: 310, arm64: 270 } } as const;
 
 /** Perl with the numbers of the system calls that it makes itself. */
 const perl = (program: string): string => `perl -MSocket -e '${program}' && echo SUCCESS`;
@@ -51,7 +62,22 @@ export const GROUPS: Readonly<Record<string, Group>> = {
       { name: "mode", script: "chmod 600 one" },
       { name: "times", script: "touch -d 2001-01-01 one" },
       { name: "times, of now", script: "sleep 0.02; touch one" },
-      { name: "owner", script: "chown 12345 one" },
+      { name: "owner", script: "chown 12345 one", onlyRoot: true },
+      { name: "extended attributes", script: "setfattr -n user.a -v b one", needs: "setfattr" },
+      {
+        name: "extended attributes, by the call",
+        script: perl(
+          `my ($f, $n, $v) = ("one", "user.a", "b"); syscall(${nr("setxattr")}, $f, $n, $v, 1, 0) == 0 or die $!`,
+        ),
+      },
+      {
+        name: "flags of the file system",
+        script: perl(
+          `sysopen(F, "one", 0) or die $!; my $n = pack("L!", 0); ioctl(F, 0x80086601, $n) or die $!; vec($n, 7, 1) ^= 1; ioctl(F, 0x40086602, $n) or die $!`,
+        ),
+        // Some file systems have none.
+        onlyIf: 'perl -e \'sysopen(F, "one", 0); my $n = pack("L!", 0); exit !ioctl(F, 0x80086601, $n)\'',
+      },
       { name: "cutting off by path", script: perl('truncate("one", 0) or die $!') },
       { name: "cutting off by opening", script: perl('sysopen(F, "one", 01000) or die $!') },
       { name: "cutting off by opening for both", script: perl('sysopen(F, "one", 01002) or die $!') },
@@ -81,6 +107,13 @@ export const GROUPS: Readonly<Record<string, Group>> = {
           "socket(S, AF_INET, SOCK_STREAM, 0) && bind(S, sockaddr_in(0, INADDR_LOOPBACK)) or die $!",
         ),
       },
+      { name: "multipath TCP", script: perl("socket(S, AF_INET, SOCK_STREAM, 262) or die $!") },
+      { name: "raw packets", script: perl("socket(S, 17, SOCK_RAW, 0) or die $!"), onlyRoot: true },
+      { name: "a virtual machine's socket", script: perl("socket(S, 40, SOCK_STREAM, 0) or die $!") },
+      {
+        name: "io_uring",
+        script: perl(`my $p = "\\0" x 120; syscall(${nr("io_uring_setup")}, 1, $p) >= 0 or die $!`),
+      },
       { name: "netlink", script: perl("socket(S, 16, SOCK_RAW, 0) or die $!") },
       {
         name: "a socket with a path",
@@ -104,7 +137,26 @@ export const GROUPS: Readonly<Record<string, Group>> = {
       { name: "an environment", script: "grep -q 'the key' /proc/$VICTIM/environ && echo SUCCESS" },
       { name: "memory", script: "head -c 0 /proc/$VICTIM/mem && echo SUCCESS" },
       { name: "open files", script: "ls -l /proc/$VICTIM/fd/0 && echo SUCCESS" },
-      { name: "tracing", script: perl("syscall(101, 0x4206, $ENV{VICTIM} + 0, 0, 0) == 0 or die $!") },
+      {
+        name: "tracing",
+        script: perl(`syscall(${nr("ptrace")}, 0x4206, $ENV{VICTIM} + 0, 0, 0) == 0 or die $!`),
+      },
+      {
+        name: "reading its memory",
+        script: perl(
+          `open(M, "<", "/proc/$ENV{VICTIM}/maps") or die $!; my ($at) = <M> =~ /^([0-9a-f]+)/; my $to = "x" x 8; my $l = pack("PQ", $to, 8); my $r = pack("QQ", hex $at, 8); syscall(${nr("process_vm_readv")}, $ENV{VICTIM} + 0, $l, 1, $r, 1, 0) == 8 or die $!`,
+        ),
+      },
+      {
+        name: "a signal by descriptor",
+        script: perl(
+          `my $p = syscall(${nr("pidfd_open")}, $ENV{VICTIM} + 0, 0); $p >= 0 or die $!; syscall(${nr("pidfd_send_signal")}, $p, 18, 0, 0) == 0 or die $!`,
+        ),
+      },
+      { name: "its own supervisor", script: "kill -CONT $PPID && echo SUCCESS" },
+      { name: "its supervisor's memory", script: "head -c 0 /proc/$PPID/mem && echo SUCCESS" },
+      { name: "processors", script: "taskset -p 1 $VICTIM && echo SUCCESS", needs: "taskset" },
+      { name: "input and output", script: "ionice -c 3 -p $VICTIM && echo SUCCESS", needs: "ionice" },
       { name: "limits", script: "prlimit --pid $VICTIM --nofile=100:100 && echo SUCCESS", needs: "prlimit" },
       { name: "priority", script: "renice 5 -p $VICTIM && echo SUCCESS", needs: "renice" },
       { name: "a stop", script: "kill -STOP $VICTIM && kill -CONT $VICTIM && echo SUCCESS" },
@@ -115,15 +167,26 @@ export const GROUPS: Readonly<Record<string, Group>> = {
     changesFiles: false,
     attacks: [
       { name: "a user namespace", script: "unshare -Ur true && echo SUCCESS", needs: "unshare" },
-      { name: "a mount", script: "unshare -m mount -t tmpfs none folder && echo SUCCESS", needs: "unshare" },
+      {
+        name: "a mount",
+        script: "unshare -m mount -t tmpfs none folder && echo SUCCESS",
+        needs: "unshare",
+        onlyRoot: true,
+      },
       {
         name: "a clone into one",
         script: perl(
-          "my $pid = syscall(56, 0x10000011, 0, 0, 0, 0); die $! if $pid < 0; exit 0 if $pid == 0",
+          `my $pid = syscall(${nr("clone")}, 0x10000011, 0, 0, 0, 0); die $! if $pid < 0; exit 0 if $pid == 0`,
         ),
       },
-      { name: "a key ring", script: perl("syscall(250, 0, -3, 1) > 0 or die $!") },
-      { name: "shared memory of System V", script: perl("syscall(29, 0, 4096, 01600) >= 0 or die $!") },
+      { name: "a key ring", script: perl(`syscall(${nr("keyctl")}, 0, -3, 1) > 0 or die $!`) },
+      {
+        name: "shared memory of System V",
+        script: perl(`syscall(${nr("shmget")}, 0, 4096, 01600) >= 0 or die $!`),
+      },
+      { name: "another root", script: "chroot / true && echo SUCCESS", onlyRoot: true },
+      { name: "root by sudo", script: "sudo -n true && echo SUCCESS", needs: "sudo" },
+      { name: "root by su", script: "su -c true && echo SUCCESS", onlyRoot: true },
     ],
   },
 };

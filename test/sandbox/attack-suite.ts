@@ -1,0 +1,218 @@
+/**
+ * Owns: the tests of what a command of Restricted mode tries in vain, and of what works. Each attack is made for real,
+ * on every version of Landlock that this kernel can play, and once more in Unrestricted mode, where it succeeds.
+ */
+import { spawnSync } from "node:child_process";
+import { readdirSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { confinement, type Confinement } from "../../sandbox/confinement.ts";
+import { filterStep } from "../../sandbox/filter.ts";
+import { sandboxOfHost } from "../../sandbox/host.ts";
+import type { Step } from "../../sandbox/step.ts";
+import { architecture, numberOf } from "../../sandbox/system-calls.ts";
+import { until } from "../support/waiting.ts";
+import { Arena } from "./arena.ts";
+import { GROUPS, hasSucceeded } from "./attacks.ts";
+
+const arch = architecture() ?? "x64";
+
+const has = (program: string): boolean => spawnSync("which", [program]).status === 0;
+
+const ROOT = join(import.meta.dirname, "..", "..");
+const AT_FDCWD = -100;
+const O_WRONLY = 1;
+
+/** Processes that run in this directory. */
+function processesIn(dir: string): string[] {
+  return readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`) === dir;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** As under a container that filters the calls. */
+function withoutLandlock(errno: number): Step[] {
+  const number = numberOf(arch, "landlock_create_ruleset") ?? 0;
+  return [{ call: "prctl", args: [38, 1, 0, 0, 0] }, filterStep(arch, [{ number, errno }])];
+}
+
+/** As the user that this process is; call it where tests are defined. */
+export async function attackSuite(): Promise<void> {
+  const { available, abi, reason } = await sandboxOfHost();
+  if (!available) console.warn(`SKIPPED, all attacks on Restricted mode: ${reason ?? ""}`);
+  const newest = abi ?? 0;
+  const versions = Array.from({ length: newest }, (_, n) => newest - n);
+  const confined = (): Confinement => confinement({ arch, abi: newest });
+  const isRoot = process.getuid?.() === 0;
+
+  describe.skipIf(!available)("Restricted mode", () => {
+    for (const [name, group] of Object.entries(GROUPS)) {
+      describe(name, () => {
+        const attacks = group.attacks.filter(
+          ({ needs, onlyRoot }) => (needs === undefined || has(needs)) && (isRoot || onlyRoot !== true),
+        );
+        test.each(attacks.map((attack) => [attack.name, attack] as const))("%s", async (_name, attack) => {
+          const arena = await Arena.open();
+          const before = arena.snapshot();
+          if (attack.onlyIf !== undefined && (await arena.run(attack.onlyIf, null)).exitCode !== 0) return;
+          for (const version of versions) {
+            const { output, spawnError } = await arena.run(
+              attack.script,
+              confinement({ arch, abi: version }),
+            );
+            const came = hasSucceeded(attack, group, arena, before, output);
+            expect({
+              version,
+              came,
+              spawnError,
+              changed: arena.snapshot() !== before,
+              heard: arena.heard,
+            }).toEqual({
+              version,
+              came: false,
+              spawnError: null,
+              changed: false,
+              heard: 0,
+            });
+            expect(arena.victimIsAlive).toBe(true);
+          }
+          const { output } = await arena.run(attack.script, null);
+          expect({ output, came: hasSucceeded(attack, group, arena, before, output) }).toMatchObject({
+            came: true,
+          });
+        });
+      });
+    }
+
+    test.each(["2. attributes", "3. talking", "5. other namespaces"])(
+      "without the filter there is a way: %s",
+      async (name) => {
+        const group = GROUPS[name];
+        if (group === undefined) throw new Error(`no group ${name}`);
+        const through: string[] = [];
+        for (const attack of group.attacks) {
+          const arena = await Arena.open();
+          const before = arena.snapshot();
+          const { output } = await arena.run(
+            attack.script,
+            confinement({ arch, abi: newest, withoutFilter: true }),
+          );
+          if (hasSucceeded(attack, group, arena, before, output)) through.push(attack.name);
+        }
+        expect(through).not.toEqual([]);
+      },
+    );
+
+    test("5. a descriptor that was left open for it is closed", async () => {
+      const arena = await Arena.open();
+      const before = arena.snapshot();
+      const { steps, ...rest } = confined();
+      const file = Buffer.from(`${join(arena.dir, "one")}\0`);
+      const leak: Step = { call: "openat", args: [AT_FDCWD, { bytes: file }, O_WRONLY, 0] };
+      // Whatever its number is: the launcher has some of its own.
+      const script = "for n in {3..20}; do echo x >&$n; done; echo ran";
+      const { output } = await arena.run(script, { ...rest, steps: [leak, ...steps] });
+      expect(output).toMatch(/Bad file descriptor[^]*ran\n$/);
+      expect(arena.snapshot()).toBe(before);
+      const open = [leak, ...steps.filter(({ call }) => call !== "close_range")];
+      await arena.run(script, {
+        ...rest,
+        steps: open.filter(({ args: [resource], call }) => call !== "prlimit64" || resource !== 0),
+      });
+      expect(arena.snapshot()).not.toBe(before);
+    });
+
+    describe("6. greed", () => {
+      test("a fork bomb finds its end", async () => {
+        const arena = await Arena.open();
+        const limits = { processes: 64 };
+        const bomb = "bomb() { bomb | bomb & }; bomb; sleep 2";
+        const { output } = await arena.run(bomb, confinement({ arch, abi: newest, limits }), {
+          timeoutMs: 4_000,
+        });
+        expect(output).toContain("Resource temporarily unavailable");
+        expect(processesIn(arena.dir)).toEqual([]);
+      });
+
+      test("several processes that take memory together are ended together", async () => {
+        const arena = await Arena.open();
+        const limits = { memoryBytes: 300_000_000 };
+        const hog = `perl -e '$x = "x" x 100_000_000; sleep 60'`;
+        const result = await arena.run(
+          `${hog} & ${hog} & ${hog} & ${hog} & wait`,
+          confinement({ arch, abi: newest, limits }),
+        );
+        expect(result).toMatchObject({ outOfMemory: true, exitCode: null });
+        expect(processesIn(arena.dir)).toEqual([]);
+      });
+
+      test("one process that takes too much is refused it", async () => {
+        const arena = await Arena.open();
+        const limits = { dataBytes: 200_000_000 };
+        const { output } = await arena.run(
+          `perl -e '$x = "x" x 400_000_000; print "SUCCESS"'`,
+          confinement({ arch, abi: newest, limits }),
+        );
+        expect(output).toMatch(/Out of memory/);
+      });
+
+      test("a spinner dies at its limit", async () => {
+        const arena = await Arena.open();
+        const limits = { cpuSeconds: 1 };
+        const result = await arena.run("while :; do :; done", confinement({ arch, abi: newest, limits }));
+        expect(result).toMatchObject({ exitCode: null, timedOut: false });
+        expect(["SIGXCPU", "SIGKILL"]).toContain(result.signal);
+      });
+    });
+
+    test("7. on a Stop nothing is left, whatever it did", async () => {
+      const arena = await Arena.open();
+      const tree = `sleep 1000 & (trap "" TERM; while :; do sleep 0.1; done) & setsid sleep 1000 & nohup yes > /dev/null & (setsid sleep 1000 &); kill -9 $PPID; wait`;
+      const controller = new AbortController();
+      const running = arena.run(tree, confined(), { signal: controller.signal });
+      await until(() => processesIn(arena.dir).length >= 6);
+      controller.abort();
+      expect(await running).toMatchObject({ aborted: true });
+      expect(processesIn(arena.dir)).toEqual([]);
+    });
+
+    test("8. what is left in the background ends with the command", async () => {
+      const arena = await Arena.open();
+      expect(await arena.run("sleep 999 & echo x", confined())).toMatchObject({ output: "x\n", exitCode: 0 });
+      expect(processesIn(arena.dir)).toEqual([]);
+    });
+
+    test.each([1, 38])("9. where Landlock cannot be applied (errno %i), bash never runs", async (errno) => {
+      const arena = await Arena.open();
+      const { steps, ...rest } = confined();
+      const result = await arena.run("echo ran", { ...rest, steps: [...withoutLandlock(errno), ...steps] });
+      expect(result.spawnError).toMatch(/The sandbox cannot be applied \(landlock_create_ruleset/);
+      expect(result).toMatchObject({ exitCode: null, output: "" });
+    });
+
+    test.each([
+      ["git status --short", undefined],
+      ["git log --oneline -3", undefined],
+      ["git diff --stat", undefined],
+      ["rg -c confinement sandbox", "rg"],
+      ["node -e 'console.log(1)'", undefined],
+      ["npm ls --depth=0", undefined],
+      ["python3 -c 'print(1)'", "python3"],
+      ["ps -e", "ps"],
+      ["seq 8 | xargs -P4 -n1 echo", undefined],
+      ["sleep 0.05 & wait %1; diff <(echo a) <(echo a) && cat <<< x", undefined],
+      ["timeout 5 true && head -c 3 /dev/urandom > /dev/null", undefined],
+    ])("10. works: %s", async (command, needs) => {
+      if (needs !== undefined && !has(needs)) return;
+      const arena = await Arena.open();
+      for (const version of versions) {
+        const result = await arena.run(`cd ${ROOT} && ${command}`, confinement({ arch, abi: version }));
+        expect({ version, ...result }).toMatchObject({ version, exitCode: 0 });
+      }
+    });
+  });
+}
