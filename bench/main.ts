@@ -11,7 +11,7 @@ import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
 import { temporalFloor } from "./floor.ts";
 import { startProduct, type Product } from "../test/support/product.ts";
 import { plainTurns, toolRounds } from "./rounds.ts";
-import { deathsOfLargeTrees, spawns } from "./sandbox.ts";
+import { deathsOfLargeTrees, ordinaryWork, spawns } from "./sandbox.ts";
 import { spans } from "./spans.ts";
 import { ms, quantile, spread, table, type Row } from "./stats.ts";
 
@@ -79,6 +79,11 @@ try {
       goal: "+8 ms",
     });
     rows.push({ what: "the same, Restricted", figures: added(found.restricted), goal: "+8 ms" });
+    for (const { command, unrestricted, restricted, failed } of await ordinaryWork(5)) {
+      const [without, within] = [quantile(unrestricted, 0.5), quantile(restricted, 0.5)];
+      const figures = `${ms(within)}, ${(within / without).toFixed(2)} × Unrestricted, ${failed} failed`;
+      rows.push({ what: `\`${command}\`, Restricted`, figures, goal: "0 failed" });
+    }
     const deaths = await deathsOfLargeTrees(40);
     rows.push({
       what: "abort of 250 processes, Restricted",

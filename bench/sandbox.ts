@@ -1,7 +1,8 @@
 /** Measures: what the supervisor and the sandbox cost a command, beside a bare spawn, and the death of a large tree. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { runCommand } from "../sandbox/command.ts";
+import { join } from "node:path";
+import { runCommand, type CommandResult } from "../sandbox/command.ts";
 import type { Confinement } from "../sandbox/confinement.ts";
 import { commandEnvironment } from "../sandbox/environment.ts";
 import { confine } from "../sandbox/host.ts";
@@ -52,6 +53,47 @@ export async function deathsOfLargeTrees(count: number): Promise<number[]> {
   return samples;
 }
 
+/** What people let an agent do in a repository. */
+const ORDINARY = [
+  "git status",
+  "git log -100 --stat",
+  "rg -c sandbox .",
+  "node -e 'console.log(1)'",
+  "python3 -c 'print(1)'",
+  "npm ls --depth=0",
+  "ps -e",
+  "seq 40 | xargs -P4 -n1 echo",
+] as const;
+
+export type Work = {
+  readonly command: string;
+  readonly unrestricted: readonly number[];
+  readonly restricted: readonly number[];
+  /** Of Restricted runs with an exit code other than 0. */
+  readonly failed: number;
+};
+
+/** Milliseconds of ordinary commands in this repository, in turns. */
+export async function ordinaryWork(count: number): Promise<Work[]> {
+  const work: Work[] = [];
+  for (const command of ORDINARY) {
+    const [unrestricted, restricted]: [number[], number[]] = [[], []];
+    let failed = 0;
+    for (let n = 0; n < count; n++) {
+      const confinement = await confine();
+      if (typeof confinement === "string") return [];
+      unrestricted.push(await timed(() => run(command, null)));
+      restricted.push(
+        await timed(async () => {
+          if ((await run(command, confinement)).exitCode !== 0) failed++;
+        }),
+      );
+    }
+    work.push({ command, unrestricted, restricted, failed });
+  }
+  return work;
+}
+
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const started = performance.now();
   await work();
@@ -63,10 +105,10 @@ function run(
   confinement: Confinement | null,
   signal: AbortSignal = new AbortController().signal,
   onOutput: (text: string) => void = () => undefined,
-): Promise<unknown> {
+): Promise<CommandResult> {
   return runCommand({
     argv: ["bash", "-c", script],
-    cwd: "/",
+    cwd: join(import.meta.dirname, ".."),
     env: commandEnvironment(),
     confinement,
     signal,

@@ -16,7 +16,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { runCommand, type CommandResult } from "../../sandbox/command.ts";
+import { runCommand, type Command, type CommandResult } from "../../sandbox/command.ts";
 import type { Confinement } from "../../sandbox/confinement.ts";
 import { commandEnvironment } from "../../sandbox/environment.ts";
 import { isDead } from "../support/processes.ts";
@@ -58,7 +58,7 @@ export class Arena {
   run(
     script: string,
     confinement: Confinement | null,
-    changes: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
+    changes: Partial<Pick<Command, "timeoutMs" | "signal" | "onOutput">> = {},
   ): Promise<CommandResult> {
     return runCommand({
       argv: ["bash", "-c", script],

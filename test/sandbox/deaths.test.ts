@@ -8,6 +8,12 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { runCommand, type CommandResult } from "../../sandbox/command.ts";
+import { confine, sandboxOfHost } from "../../sandbox/host.ts";
+
+const { available, reason: missing } = await sandboxOfHost();
+if (!available) console.warn(`SKIPPED, deaths in Restricted mode: ${missing ?? ""}`);
+type Mode = "restricted" | "unrestricted";
+const MODES: readonly Mode[] = available ? ["unrestricted", "restricted"] : ["unrestricted"];
 
 /** Noisy machines: the median must keep the promise, each run this. */
 const WITHIN_MS = 1_000;
@@ -29,12 +35,15 @@ const CHILDREN: Readonly<Record<string, string>> = {
   "one that forks without end": `(while :; do sleep 300 & done) & sleep 0.05; echo up`,
 };
 
-describe.each(Object.entries(CHILDREN))("%s", (_kind, child) => {
+describe.each(
+  MODES.flatMap((mode) => Object.entries(CHILDREN).map(([kind, child]) => [mode, kind, child] as const)),
+)("%s: %s", (mode, _kind, child) => {
   test.each(["its command ends", "a cancel", "the time is over"] as const)("dies: %s", async (reason) => {
     const mark = randomUUID();
     const controller = new AbortController();
     let told = 0;
     const running = run(mark, reason === "its command ends" ? child : `${child}; sleep 300`, {
+      mode,
       signal: controller.signal,
       timeoutMs: reason === "the time is over" ? 400 : 60_000,
       onOutput: (text) => {
@@ -57,7 +66,7 @@ describe.each(Object.entries(CHILDREN))("%s", (_kind, child) => {
     const mark = randomUUID();
     const worker = spawn(
       process.execPath,
-      ["--import", "tsx", `${import.meta.dirname}/doomed-worker.ts`, `${child}; sleep 300`],
+      ["--import", "tsx", `${import.meta.dirname}/doomed-worker.ts`, `${child}; sleep 300`, mode],
       { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, MARK: mark } },
     );
     await once(worker.stdout, "data");
@@ -116,18 +125,21 @@ test("a hundred trees of every kind of child at once: no survivor", { timeout: 1
 });
 
 type Changes = {
+  readonly mode?: Mode;
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
   readonly onOutput?: (text: string) => void;
 };
 
-function run(mark: string, script: string, changes: Changes): Promise<CommandResult> {
-  const { signal = new AbortController().signal, timeoutMs = 60_000, onOutput } = changes;
+async function run(mark: string, script: string, changes: Changes): Promise<CommandResult> {
+  const { mode, signal = new AbortController().signal, timeoutMs = 60_000, onOutput } = changes;
+  const confinement = mode === "restricted" ? await confine() : null;
+  if (typeof confinement === "string") throw new Error(confinement);
   return runCommand({
     argv: ["bash", "-c", script],
     cwd: "/",
     env: { PATH: process.env["PATH"] ?? "", MARK: mark },
-    confinement: null,
+    confinement,
     signal,
     timeoutMs,
     limitBytes: 1_000,

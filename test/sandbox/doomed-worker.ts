@@ -1,11 +1,15 @@
-/** A process that runs one command and is killed by the test: `node … doomed-worker.ts SCRIPT`. */
+/** A process that runs one command and is killed by the test: `node … doomed-worker.ts SCRIPT MODE`. */
 import { runCommand } from "../../sandbox/command.ts";
+import { confine } from "../../sandbox/host.ts";
+
+const confinement = process.argv[3] === "restricted" ? await confine() : null;
+if (typeof confinement === "string") throw new Error(confinement);
 
 await runCommand({
   argv: ["bash", "-c", process.argv[2] ?? ""],
   cwd: "/",
   env: { PATH: process.env["PATH"] ?? "", MARK: process.env["MARK"] ?? "" },
-  confinement: null,
+  confinement,
   signal: new AbortController().signal,
   timeoutMs: 60_000,
   limitBytes: 1_000,
