@@ -32,6 +32,7 @@ $SIG{PIPE} = "IGNORE";
 
 my %supervisors; # by command
 my %ends;        # by command: the reading ends of its output
+our $starting = 0; # a supervisor is there, or is about to be, that is not among them yet
 my $input = "";
 
 # What a supervisor leaves behind that was killed comes to the launcher.
@@ -56,8 +57,8 @@ sub run {
   my ($id, $command) = @_;
   pipe(my $out_read, my $out_write) && pipe(my $err_read, my $err_write) or return refuse($id);
   my $launcher = $$;
-  # Its end is not to be noticed before it is known.
-  local $SIG{CHLD} = "DEFAULT";
+  # Whoever looks for orphans meanwhile would take it for one.
+  local $starting = 1;
   say_line("$id started " . fileno($out_read) . " " . fileno($err_read));
   my $pid = fork();
   return refuse($id) if !defined $pid;
@@ -76,6 +77,7 @@ sub refuse {
 
 # A supervisor is gone when nothing of its command is left, however it ended itself.
 sub reap {
+  return if $starting;
   my @gone;
   for my $round (1 .. $ROUNDS) {
     my %ids = reverse %supervisors;

@@ -136,6 +136,23 @@ describe("a command that does not want to end", () => {
     expect(performance.now() - aborted).toBeLessThan(200);
   });
 
+  // One that was started at the moment of the launcher's look around was once taken for an orphan and killed: one of
+  // a hundred commands that were run at the same time as others.
+  test("begun while the launcher looks for orphans is run, and answered", async () => {
+    const bell = new AbortController();
+    const ringing = run(
+      "read -r _ _ _ launcher _ < /proc/$PPID/stat; while :; do kill -ALRM $launcher; done",
+      {
+        signal: bell.signal,
+        timeoutMs: 60_000,
+      },
+    );
+    for (let n = 0; n < 200; n++)
+      expect(await run(`echo ${n}`)).toMatchObject({ exitCode: 0, output: `${n}\n` });
+    bell.abort();
+    expect(await ringing).toMatchObject({ aborted: true });
+  });
+
   test("after an abort nothing is started", async () => {
     expect(await run("echo ran", { signal: AbortSignal.abort() })).toMatchObject({
       aborted: true,
