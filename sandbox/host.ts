@@ -25,7 +25,7 @@ let found: Promise<Sandbox> | null = null;
 
 /** What holds on this host. Found out once; a failure is looked into again by the next caller. */
 export async function sandboxOfHost(): Promise<Sandbox> {
-  found ??= probe();
+  found ??= probe().catch((error: unknown) => missing(`The sandbox could not be tried: ${String(error)}.`));
   const sandbox = await found;
   if (!sandbox.available) found = null;
   return sandbox;
@@ -39,8 +39,9 @@ export async function confine(): Promise<Confinement | string> {
   return confinement({ arch, abi });
 }
 
+const missing = (why: string): Sandbox => ({ available: false, abi: null, reason: `${why} ${NEEDS}` });
+
 async function probe(): Promise<Sandbox> {
-  const missing = (why: string): Sandbox => ({ available: false, abi: null, reason: `${why} ${NEEDS}` });
   const arch = architecture();
   if (process.platform !== "linux" || arch === null) {
     return missing(`This host runs ${process.platform} on ${process.arch}.`);

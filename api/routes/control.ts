@@ -40,7 +40,7 @@ const cancel = createRoute({
       required: false,
       content: {
         "application/json": {
-          schema: z.object({ clearQueue: z.boolean().optional() }),
+          schema: z.strictObject({ clearQueue: z.boolean().optional() }),
           example: { clearQueue: true },
         },
       },
@@ -69,7 +69,7 @@ const approve = createRoute({
       required: true,
       content: {
         "application/json": {
-          schema: z.object({
+          schema: z.strictObject({
             decision: z.enum(["approve", "deny"]),
             toolCallId: z.string().min(1).max(200).openapi({ description: "Of the state's `toolCall`." }),
           }),
@@ -105,7 +105,7 @@ const changeMode = createRoute({
     params: conversationParams,
     body: {
       required: true,
-      content: { "application/json": { schema: z.object({ mode }), example: { mode: "restricted" } } },
+      content: { "application/json": { schema: z.strictObject({ mode }), example: { mode: "restricted" } } },
     },
   },
   responses: {

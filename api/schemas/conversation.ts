@@ -99,7 +99,7 @@ export const pendingConversation = answer<ConversationView & { readonly pending?
 const title = text.refine((value) => value.length <= 500, { message: "A title has at most 500 characters." });
 
 export const newConversation = z
-  .object({
+  .strictObject({
     cwd: text.optional().openapi({
       description: "An absolute path of a directory on the tool host. May be left out with `continuedFrom`.",
       example: "/home/me/app",
@@ -111,7 +111,7 @@ export const newConversation = z
       .optional(),
     title: title.optional().openapi({ description: "Made from the first message unless given." }),
     message: newMessage.optional().openapi({ description: "Sent at once." }),
-    continuedFrom: z.object({ id: z.string(), seed: z.boolean() }).optional().openapi({
+    continuedFrom: z.strictObject({ id: z.string(), seed: z.boolean() }).optional().openapi({
       description:
         "Goes on from a conversation whose context is exhausted; `seed` puts its summary before the first message.",
     }),
@@ -119,7 +119,7 @@ export const newConversation = z
   .openapi("NewConversation");
 
 export const conversationChange = z
-  .object({
+  .strictObject({
     title: title.refine((value) => value.trim() !== "", { message: "A title is not blank." }).optional(),
     archived: z.boolean().optional().openapi({ description: "Archiving stops the work first." }),
   })

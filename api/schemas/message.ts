@@ -122,13 +122,13 @@ export const storedMessage = answer<Message>(
     .openapi("StoredMessage"),
 );
 
-const sentImage = z.object({
+const sentImage = z.strictObject({
   mediaType: z.string().openapi({ example: "image/png" }),
   data: z.string().openapi({ description: "Base64." }),
 });
 
 export const newMessage = z
-  .object({
+  .strictObject({
     text: text.openapi({
       description: "At most 256 KiB of UTF-8. May be empty with images.",
       example: "Why is the login test flaky?",

@@ -696,6 +696,9 @@ test("bad input is refused with its code, and leaves no trace in the rows or the
     ["POST", at(id, "/messages"), { text: " \n " }, 422, "invalid_request"],
     ["POST", at(id, "/messages"), { text: ["x"] }, 422, "invalid_request"],
     ["POST", at(id, "/messages"), { text: "x", delivery: null }, 422, "invalid_request"],
+    // Ignored, a misspelt field would make another message of it.
+    ["POST", at(id, "/messages"), { text: "x", delivry: "steer" }, 422, "invalid_request"],
+    ["POST", "/api/conversations", { cwd: system.cwd, mode: "unrestricted" }, 422, "invalid_request"],
     ["POST", at(id, "/messages"), { text: "x".repeat(256 * 1024 + 1) }, 413, "payload_too_large"],
     [
       "POST",
