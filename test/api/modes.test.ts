@@ -3,7 +3,7 @@
  * person lets it out, and can take it back at any time.
  */
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { say, toolCall, type MessageAnswer } from "../../local/scripted/script.ts";
@@ -12,6 +12,7 @@ import { decideUpgradeSignal } from "../../workflows/contract.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
+import { until } from "../support/waiting.ts";
 import { bodyOf, startApiOn } from "./support.ts";
 
 const { available, reason } = await sandboxOfHost();
@@ -63,9 +64,10 @@ describe.skipIf(!available)("Restricted mode", async () => {
     await conversation.send(`go ${system.model.script(name, [say(...calls), say("I see.")])}`);
     await conversation.untilState("idle");
     const [bash, write, edit, patch, read, look, find, environ, grep] = await outcomes(conversation);
-    expect(bash).toMatchObject({
+    // The kernel's word, once: nobody tried again, or otherwise.
+    expect(bash).toEqual({
       status: "failed",
-      text: expect.stringMatching(/Permission denied/) as string,
+      text: expect.stringMatching(/^touch: .*Permission denied\n\[exit code 1\]$/) as string,
     });
     for (const [tool, result] of Object.entries({ Write: write, Edit: edit, Patch: patch })) {
       expect(result).toEqual({
@@ -127,6 +129,41 @@ describe.skipIf(!available)("Restricted mode", async () => {
     expect((await outcomes(conversation)).map(({ status }) => status)).toEqual(["cancelled", "skipped"]);
     expect((await decide(conversation, id, "approve")).status).toBe(409);
     expect((await conversation.stored()).conversation.mode).toBe("restricted");
+  });
+
+  test("a second request, once it is approved, is told so", async () => {
+    const conversation = await create();
+    const again = randomUUID().replaceAll("-", "");
+    const { id } = await asking(conversation, say(upgrade(`toolu_${again}`)), say("Built."));
+    await decide(conversation, id, "approve");
+    await conversation.untilState("idle");
+    expect((await outcomes(conversation)).at(-1)).toEqual({
+      status: "failed",
+      text: "Already in Unrestricted mode",
+    });
+  });
+
+  test("a downgrade leaves a running command alone, and holds for the next", async () => {
+    const conversation = await create();
+    const [running, next] = [randomUUID(), randomUUID()];
+    const patient = toolCall("bash", {
+      command: `touch ${running}; until [ -e ${running}.go ]; do sleep 0.02; done; touch ${running}.done`,
+    });
+    const write = toolCall("patch", { path: next, edits: [{ type: "overwrite", content: "x" }] });
+    const { id } = await asking(conversation, say(patient, touch(next), write), say("Done."));
+    await decide(conversation, id, "approve");
+    await until(() => existsSync(join(system.cwd, running)));
+    const answer = await send("POST", `/api/conversations/${conversation.id}/mode`, { mode: "restricted" });
+    expect(answer.status).toBe(202);
+    writeFileSync(join(system.cwd, `${running}.go`), "");
+    await conversation.untilState("idle");
+    expect((await outcomes(conversation)).slice(2).map(({ status, text }) => [status, text])).toEqual([
+      ["completed", "(no output)"],
+      ["failed", expect.stringMatching(/Permission denied/) as string],
+      ["failed", expect.stringMatching(/^Patch tool is disabled/) as string],
+    ]);
+    expect(existsSync(join(system.cwd, `${running}.done`))).toBe(true);
+    expect(existsSync(join(system.cwd, next))).toBe(false);
   });
 
   test("an operator may decide by a signal", async () => {
