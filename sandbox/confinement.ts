@@ -56,16 +56,20 @@ const GIT = { GIT_OPTIONAL_LOCKS: "0" };
 /** Nothing belongs to the user that the command runs as. */
 const ANY_OWNER = { GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "safe.directory", GIT_CONFIG_VALUE_0: "*" };
 
-/** Processes and threads. One that ends meanwhile is left out. */
+/** Processes, their threads and their groups. One that ends meanwhile is left out. */
 function tasksOfUser(user: number): number[] {
-  return readdirSync("/proc")
+  const tasks = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => {
       try {
         const [, real] = /^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-        return Number(real) === user ? readdirSync(`/proc/${pid}/task`).map(Number) : [];
+        if (Number(real) !== user) return [];
+        // After the name, which may hold anything: state, parent, group.
+        const [, group] = /^.*\) \S+ \d+ (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+        return [...readdirSync(`/proc/${pid}/task`).map(Number), Number(group)];
       } catch {
         return [];
       }
     });
+  return [...new Set(tasks)];
 }

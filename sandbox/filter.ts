@@ -42,22 +42,39 @@ const NAMESPACES: readonly SystemCall[] = [
 
 /** Ways to somebody else's memory and queues, and into the kernel. */
 const SHARED: readonly SystemCall[] = [
-  ...(["socket", "shmget", "shmat", "shmctl", "semget", "semop", "semctl", "mq_open", "mq_unlink"] as const),
+  ...(["socket", "bind", "connect", "listen", "shmget", "shmat", "shmctl"] as const),
+  ...(["semget", "semop", "semtimedop", "semctl", "mq_open", "mq_unlink"] as const),
+  ...(["mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"] as const),
   ...(["msgget", "msgsnd", "msgrcv", "msgctl", "add_key", "request_key", "keyctl"] as const),
   ...(["bpf", "perf_event_open", "userfaultfd", "pidfd_getfd"] as const),
 ];
 
 /** Programs do without them when they are told that they do not exist. */
-const UNKNOWN: readonly SystemCall[] = ["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"];
+const UNKNOWN: readonly SystemCall[] = [
+  ...(["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"] as const),
+  ...(["futex_wake", "futex_wait", "futex_requeue"] as const),
+];
 
 const NEW_NAMESPACES = 0x7e02_0000;
 const AF_UNIX = 1;
 const SOCK_TYPES = 0xf;
-const SOCK_DGRAM = 2;
+/** Any other takes datagrams, and could send them to any path: raw ones are turned into such. */
+const STREAM_AND_SEQPACKET = [1, 5];
 const O_TRUNC = 0x200;
 const O_ACCMODE = 3;
-/** FS_IOC_SETFLAGS (both widths), FS_IOC_FSSETXATTR, FS_IOC_SETVERSION, TIOCSTI, TIOCLINUX. */
-const IOCTLS = [0x4008_6602, 0x4004_6602, 0x401c_5820, 0x4008_7602, 0x5412, 0x541c];
+/**
+ * What programs ask of files, pipes and terminals, and nothing that changes one: TCGETS, TIOCGPGRP, TIOCGWINSZ, FIONREAD,
+ * FIONBIO, TIOCGSID, FIONCLEX, FIOCLEX, TCGETS2, FS_IOC_GETFLAGS, FS_IOC_FSGETXATTR, FS_IOC_FIEMAP. File systems and
+ * drivers have hundreds of others, and many of them ask for no right to write.
+ */
+const HARMLESS_IOCTLS = [
+  ...[0x5401, 0x540f, 0x5413, 0x541b, 0x5421, 0x5429, 0x5450, 0x5451],
+  ...[0x802c_542a, 0x8008_6601, 0x801c_581f, 0xc020_660b],
+];
+/** REQUEUE, CMP_REQUEUE and CMP_REQUEUE_PI of memory that others share: who waits there would wait for ever. */
+const FUTEX_REQUEUES = [3, 4, 12];
+const FUTEX_OPERATION = 0xff;
+const F_SETLEASE = 1024;
 const PRIO_USER = 2;
 const IOPRIO_WHO_USER = 3;
 const F_SETOWN = 8;
@@ -69,9 +86,10 @@ const another = (arg: number): Condition => ({ arg, isNoneOf: [0] });
 const CONDITIONAL: readonly (readonly [SystemCall, Condition])[] = [
   ["clone", { arg: 0, mask: NEW_NAMESPACES, isNoneOf: [0] }],
   ["socketpair", { arg: 0, isNoneOf: [AF_UNIX] }],
-  // One of datagrams can send to any path.
-  ["socketpair", { arg: 1, mask: SOCK_TYPES, isOneOf: [SOCK_DGRAM] }],
-  ["ioctl", { arg: 1, isOneOf: IOCTLS }],
+  ["socketpair", { arg: 1, mask: SOCK_TYPES, isNoneOf: STREAM_AND_SEQPACKET }],
+  ["ioctl", { arg: 1, isNoneOf: HARMLESS_IOCTLS }],
+  ["futex", { arg: 1, mask: FUTEX_OPERATION, isOneOf: FUTEX_REQUEUES }],
+  ["fcntl", { arg: 1, isOneOf: [F_SETLEASE] }],
   ["prlimit64", another(0)],
   ["setpriority", another(1)],
   ["setpriority", { arg: 0, isOneOf: [PRIO_USER] }],
@@ -128,6 +146,8 @@ export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rul
       ? []
       : [
           ...SIGNALLING.flatMap((call) => rule(call, EPERM, { arg: 0, isOneOf: targets })),
+          // To a folder of /proc, too, which is no number.
+          ...rule("pidfd_send_signal", EPERM),
           ...rule("fcntl", EPERM, { arg: 1, isOneOf: [F_SETOWN, F_SETOWN_EX] }),
         ]),
   ];

@@ -18,7 +18,8 @@ function deviceRights(abi: number): number {
   return abi >= 3 ? 0x4002 : 0x2;
 }
 
-const DEVICES = ["null", "zero", "full", "random", "urandom", "tty"] as const;
+/** No terminal: whichever nobody has would become the command's own by being opened, and `/dev/tty` is that. */
+const DEVICES = ["null", "zero", "full", "random", "urandom"] as const;
 const BIND_AND_CONNECT = 3n;
 const SIGNALS_AND_ABSTRACT_SOCKETS = 3n;
 const RULE_PATH_BENEATH = 1;

@@ -78,6 +78,7 @@ sub refuse {
 # A supervisor is gone when nothing of its command is left, however it ended itself.
 sub reap {
   return if $starting;
+  local ($!, $?); # what it interrupts may be about to look at them
   my @gone;
   for my $round (1 .. $ROUNDS) {
     my %ids = reverse %supervisors;
@@ -157,6 +158,7 @@ sub supervise {
   become_command($self, $id, \@steps, \@rest, $out, $err) if $leader == 0;
   close($_) for $out, $err, *STDIN;
   $SIG{ALRM} = sub {
+    local ($!, $?);
     return if $memory == 0 || resident(children($$)) <= $memory;
     $outcome = "memory";
     $end_all->();
@@ -211,7 +213,7 @@ sub resident {
   while (defined(my $pid = shift @todo)) {
     push @todo, children($pid);
     open(my $file, "<", "/proc/$pid/status") or next;
-    while (<$file>) { $kilobytes += $1, last if /^VmRSS:\s+(\d+)/ }
+    while (<$file>) { $kilobytes += $1 if /^Vm(?:RSS|PTE|Swap):\s+(\d+)/ }
   }
   return 1024 * $kilobytes;
 }
@@ -280,6 +282,7 @@ sub with_parent {
 # Only in a command: nothing of its parent's is run.
 sub fail {
   my ($say, $line) = @_;
+  $line =~ tr/\n/ /; # a name may hold one, and must not speak for others
   syswrite($say, "$line\n");
   kill $KILL, $$;
 }

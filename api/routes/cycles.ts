@@ -1,8 +1,8 @@
 /** Owns: `…/cycles`: what happened, as a person or the model saw it (docs/http.md, Cycle). */
 import { createRoute, z } from "@hono/zod-openapi";
 import { conversationExists } from "../../db/conversations.ts";
-import { viewOf } from "../../machine/cycles.ts";
-import { readCycles, sequenceOf } from "../cycles.ts";
+import { readCycleMessages } from "../../db/cycles.ts";
+import { foldCycles, viewOf } from "../../machine/cycles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound } from "../problem.ts";
 import { createRouter, invalidRequest } from "../router.ts";
@@ -72,13 +72,13 @@ export function cycleRoutes({ db }: Deps) {
     const { id } = c.req.valid("param");
     const { view, before, limit = LIMIT } = c.req.valid("query");
     if (!(await conversationExists(db, id))) throw notFound();
-    const sequence = before === undefined ? null : await sequenceOf(db, id, before);
-    if (before !== undefined && sequence === null) {
+    const messages = await readCycleMessages(db, id, { before, limit });
+    if (messages === null) {
       throw invalidRequest([
         { path: "before", message: "Neither a cycle of this conversation nor a sequence." },
       ]);
     }
-    const { cycles, between } = await readCycles(db, id, { before: sequence, limit });
+    const { cycles, between } = foldCycles(messages);
     return c.json({ cycles: cycles.map((found) => viewOf(found, view)), between }, 200);
   });
 }

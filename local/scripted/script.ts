@@ -69,7 +69,7 @@ export type Answer = MessageAnswer | ErrorAnswer;
 
 export type AnswerOptions = Omit<MessageAnswer, "kind" | "content">;
 
-type Part = string | ScriptedBlock | Cue;
+export type Part = string | ScriptedBlock | Cue;
 
 /** An answer of these blocks; a string is a text block. */
 export const say = (...parts: readonly Part[]): MessageAnswer => answer(parts);

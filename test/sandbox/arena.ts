@@ -4,6 +4,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import {
   chmodSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -20,10 +21,16 @@ import { runCommand, type Command, type CommandResult } from "../../sandbox/comm
 import type { Confinement } from "../../sandbox/confinement.ts";
 import { commandEnvironment } from "../../sandbox/environment.ts";
 import { isDead } from "../support/processes.ts";
+import { until } from "../support/waiting.ts";
+
+const WAITING =
+  'socket(S, AF_UNIX, SOCK_DGRAM, 0); bind(S, sockaddr_un($ARGV[0])); chmod(0777, $ARGV[0]); open(R, ">", "$ARGV[0].ready"); close R; sleep 300';
 
 export class Arena {
   readonly dir = mkdtempSync(join(tmpdir(), "bedrock-arena-"));
-  readonly victim: ChildProcess = spawn("sleep", ["300"], {
+  readonly #datagrams = join(this.dir, "datagrams");
+  /** Waits for datagrams at a path. */
+  readonly victim: ChildProcess = spawn("perl", ["-MSocket", "-e", WAITING, this.#datagrams], {
     env: { ...process.env, SECRET: "the key" },
     stdio: "ignore",
   });
@@ -69,6 +76,7 @@ export class Arena {
         TCP: String(this.tcpPort),
         UDP: String(this.udpPort),
         UNIX: join(this.dir, "socket"),
+        DATAGRAMS: this.#datagrams,
         ABSTRACT: this.dir,
         // The repository may belong to somebody else than the user of the test.
         GIT_CONFIG_COUNT: "1",
@@ -101,6 +109,8 @@ export class Arena {
     abstract.listen(`\0${this.dir}`);
     await Promise.all(servers.map((server) => once(server, "listening")));
     chmodSync(join(this.dir, "socket"), 0o777);
+    await until(() => existsSync(`${this.#datagrams}.ready`));
+    rmSync(`${this.#datagrams}.ready`);
     const udp = createSocket("udp4", hear).bind(0, "127.0.0.1");
     await once(udp, "listening");
     this.tcpPort = (tcp.address() as AddressInfo).port;

@@ -78,6 +78,13 @@ export const GROUPS: Readonly<Record<string, Group>> = {
         // Some file systems have none.
         onlyIf: 'perl -e \'sysopen(F, "one", 0); my $n = pack("L!", 0); exit !ioctl(F, 0x80086601, $n)\'',
       },
+      {
+        name: "the generation of an inode",
+        script: perl(
+          'sysopen(F, "one", 0) or die $!; my $v = pack("L", 777); ioctl(F, 0x40086604, $v) or ioctl(F, 0x40087602, $v) or die $!',
+        ),
+        onlyIf: `perl -e 'sysopen(F, "one", 0); my $n = pack("L", 0); exit !ioctl(F, 0x80087601, $n)'`,
+      },
       { name: "cutting off by path", script: perl('truncate("one", 0) or die $!') },
       { name: "cutting off by opening", script: perl('sysopen(F, "one", 01000) or die $!') },
       { name: "cutting off by opening for both", script: perl('sysopen(F, "one", 01002) or die $!') },
@@ -126,6 +133,18 @@ export const GROUPS: Readonly<Record<string, Group>> = {
         ),
       },
       {
+        name: "a pair of raw sockets, to a path",
+        script: perl(
+          'socketpair(A, B, AF_UNIX, SOCK_RAW, 0) or die $!; send(A, "x", 0, sockaddr_un($ENV{DATAGRAMS})) or die $!',
+        ),
+      },
+      {
+        name: "taking an abstract name",
+        script: perl(
+          'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die $!; bind(A, pack("S a20", AF_UNIX, "\\0$ENV{ABSTRACT}x")) or die $!',
+        ),
+      },
+      {
         name: "a pair of datagram sockets",
         script: perl("socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) or die $!"),
       },
@@ -160,7 +179,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
       { name: "limits", script: "prlimit --pid $VICTIM --nofile=100:100 && echo SUCCESS", needs: "prlimit" },
       { name: "priority", script: "renice 5 -p $VICTIM && echo SUCCESS", needs: "renice" },
       { name: "a stop", script: "kill -STOP $VICTIM && kill -CONT $VICTIM && echo SUCCESS" },
-      { name: "a kill", script: "kill -9 $VICTIM", succeeded: (arena) => !arena.victimIsAlive },
+      { name: "a kill", script: "kill -9 $VICTIM; sleep 0.2", succeeded: (arena) => !arena.victimIsAlive },
     ],
   },
   "5. other namespaces": {
@@ -183,6 +202,16 @@ export const GROUPS: Readonly<Record<string, Group>> = {
       {
         name: "shared memory of System V",
         script: perl(`syscall(${nr("shmget")}, 0, 4096, 01600) >= 0 or die $!`),
+      },
+      {
+        name: "a semaphore of System V",
+        script: perl(
+          `my $id = syscall(${nr("semget")}, 0, 1, 01666); my $op = pack("SsS", 0, 3, 0); syscall(${nr("semtimedop")}, $id < 0 ? 0 : $id, $op, 1, 0) == 0 or die $!; syscall(${nr("semctl")}, $id, 0, 0)`,
+        ),
+      },
+      {
+        name: "a lease on a file",
+        script: perl('open(F, "<", "one") or die $!; fcntl(F, 1024, 0) or die $!'),
       },
       { name: "another root", script: "chroot / true && echo SUCCESS", onlyRoot: true },
       { name: "root by sudo", script: "sudo -n true && echo SUCCESS", needs: "sudo" },

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { runCommand, type Command } from "../../sandbox/command.ts";
 import { commandEnvironment } from "../../sandbox/environment.ts";
 import { createOutputBuffer } from "../../sandbox/output.ts";
@@ -140,15 +140,21 @@ describe("a command that does not want to end", () => {
   // a hundred commands that were run at the same time as others.
   test("begun while the launcher looks for orphans is run, and answered", async () => {
     const bell = new AbortController();
+    onTestFinished(() => bell.abort());
     const ringing = run(
-      "read -r _ _ _ launcher _ < /proc/$PPID/stat; while :; do kill -ALRM $launcher; done",
+      "read -r _ _ _ launcher _ < /proc/$PPID/stat; while sleep 0.001; do kill -ALRM $launcher; done",
       {
         signal: bell.signal,
         timeoutMs: 60_000,
       },
     );
     for (let n = 0; n < 200; n++)
-      expect(await run(`echo ${n}`)).toMatchObject({ exitCode: 0, output: `${n}\n` });
+      expect(await run(`echo ${n}`)).toMatchObject({
+        exitCode: 0,
+        output: `${n}\n`,
+        timedOut: false,
+        spawnError: null,
+      });
     bell.abort();
     expect(await ringing).toMatchObject({ aborted: true });
   });

@@ -400,8 +400,8 @@ test.concurrent(
       );
       const conversation = await create({ cwd });
       const path = `/api/conversations/${conversation.id}`;
-      await send("PATCH", path, { cwd: "/", title: "Moved?" });
-      expect(await bodyOf(await get(path))).toMatchObject({ cwd, title: "Moved?" });
+      expect((await send("PATCH", path, { cwd: "/", title: "Moved?" })).status).toBe(422);
+      expect(await bodyOf(await get(path))).toMatchObject({ cwd });
       await conversation.send(`go ${tag}`);
       await conversation.untilState("idle");
       const texts = (await conversation.results()).map(textOf);
