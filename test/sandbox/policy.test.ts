@@ -1,0 +1,202 @@
+/**
+ * The policy of Restricted mode as data: what Landlock is asked for by its version, and what the filter answers, on both
+ * architectures, by an interpreter of BPF of its own. That the kernel does so too: attacks.test.ts.
+ */
+import { describe, expect, test } from "vitest";
+import { filterRules, filterStep } from "../../sandbox/filter.ts";
+import { attributes, landlockSteps } from "../../sandbox/landlock.ts";
+import { LIMITS, limitSteps } from "../../sandbox/limits.ts";
+import { encodeStep, PARENT } from "../../sandbox/step.ts";
+import { numberOf, type Architecture, type SystemCall } from "../../sandbox/system-calls.ts";
+
+const EPERM = 1;
+const ENOSYS = 38;
+const ALLOWED = 0;
+const AUDIT = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
+
+/** What `struct landlock_ruleset_attr` holds: files, network, scope; as many as the version knows. */
+test.each([
+  [1, [0x1ff2n]],
+  [2, [0x3ff2n]],
+  [3, [0x7ff2n]],
+  [4, [0x7ff2n, 3n]],
+  [5, [0xfff2n, 3n]],
+  [6, [0xfff2n, 3n, 3n]],
+  [7, [0xfff2n, 3n, 3n]],
+])("Landlock's attributes, version %i", (abi, words) => {
+  const bytes = Buffer.from(attributes(abi));
+  expect(words.map((_, n) => bytes.readBigUInt64LE(8 * n))).toEqual(words);
+  expect(bytes).toHaveLength(8 * words.length);
+});
+
+test("only harmless devices may be written to, and no terminal", () => {
+  const opened = landlockSteps(7).flatMap(({ call, keep }) => (call === "openat" ? [keep] : []));
+  expect(opened).toEqual(["null", "zero", "full", "random", "urandom"]);
+});
+
+test("limits: a soft and a hard one each; a process that takes too long hears of it first", () => {
+  const limits = limitSteps(LIMITS).map(({ args }) => {
+    const [, resource, values] = args;
+    if (typeof values !== "object" || !("bytes" in values)) throw new Error("no values");
+    const bytes = Buffer.from(values.bytes);
+    return [resource, Number(bytes.readBigUInt64LE(0)), Number(bytes.readBigUInt64LE(8))];
+  });
+  const GIB = 1024 ** 3;
+  expect(limits).toEqual([
+    [2, 2 * GIB, 2 * GIB],
+    [1, 0, 0],
+    [4, 0, 0],
+    [12, 0, 0],
+    [6, 256, 256],
+    [7, 1024, 1024],
+    [0, 600, 601],
+  ]);
+});
+
+describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
+  const outside = [4711];
+  const programOf = (abi: number): Uint8Array => {
+    const { args } = filterStep(arch, filterRules({ arch, abi, outside }));
+    const program = args.find((arg) => typeof arg === "object" && "program" in arg);
+    if (program === undefined) throw new Error("no program");
+    return program.program;
+  };
+  const answer = (call: SystemCall, args: readonly number[] = [], abi = 7): number =>
+    run(programOf(abi), arch, numberOf(arch, call) ?? 100_000, args);
+  /** Calls that this architecture has. */
+  const known = (calls: readonly SystemCall[]) => calls.filter((call) => numberOf(arch, call) !== undefined);
+
+  test("another architecture, or another ABI of this one, gets nothing", () => {
+    const other = arch === "x64" ? "arm64" : "x64";
+    expect(run(programOf(7), other, 0, [])).toBe(EPERM);
+    if (arch === "x64") expect(run(programOf(7), arch, 0x4000_0001, [])).toBe(ENOSYS);
+  });
+
+  test.each(
+    known([
+      "chmod",
+      "fchmodat",
+      "fchmodat2",
+      "chown",
+      "fchownat",
+      "utimensat",
+      "utimes",
+      "setxattr",
+      "removexattrat",
+    ]),
+  )("files keep their attributes: %s", (call) => expect(answer(call)).toBe(EPERM));
+
+  test.each(
+    known([
+      "socket",
+      "connect",
+      "bind",
+      "listen",
+      "shmget",
+      "semtimedop",
+      "msgsnd",
+      "mq_timedreceive",
+      "keyctl",
+    ]),
+  )("nobody outside is spoken to: %s", (call) => expect(answer(call)).toBe(EPERM));
+
+  test.each(
+    known(["unshare", "setns", "mount", "chroot", "open_tree", "fsmount", "bpf", "open_by_handle_at"]),
+  )("nothing is entered: %s", (call) => expect(answer(call)).toBe(EPERM));
+
+  test.each(known(["clone3", "io_uring_setup", "io_uring_enter", "futex_requeue"]))(
+    "does not exist: %s",
+    (call) => expect(answer(call)).toBe(ENOSYS),
+  );
+
+  test.each<[SystemCall, number[], number]>([
+    ["clone", [0x11], ALLOWED],
+    ["clone", [0x1000_0011], EPERM],
+    ["socketpair", [1, 1], ALLOWED],
+    ["socketpair", [1, 5 | 0o2000000], ALLOWED],
+    ["socketpair", [1, 2], EPERM],
+    ["socketpair", [1, 3 | 0o4000], EPERM],
+    ["socketpair", [2, 1], EPERM],
+    ["ioctl", [0, 0x5401], ALLOWED],
+    ["ioctl", [0, 0x5412], EPERM],
+    ["ioctl", [0, 0x4008_6602], EPERM],
+    ["futex", [0, 0], ALLOWED],
+    ["futex", [0, 128 | 3], ALLOWED],
+    ["futex", [0, 3], EPERM],
+    ["futex", [0, 256 | 12], EPERM],
+    ["fcntl", [3, 1024], EPERM],
+    ["fcntl", [3, 3], ALLOWED],
+    ["prlimit64", [0, 7], ALLOWED],
+    ["prlimit64", [4711, 7], EPERM],
+    ["setpriority", [0, 0], ALLOWED],
+    ["setpriority", [2, 0], EPERM],
+    ["openat", [0, 0, 0o1000], ALLOWED],
+    ["kill", [4711, 9], ALLOWED],
+  ])("by its arguments: %s %j", (call, args, expected) => expect(answer(call, args)).toBe(expected));
+
+  test("what an older Landlock does not see is denied here", () => {
+    expect(answer("openat", [0, 0, 0o1000], 2)).toBe(EPERM);
+    expect(answer("openat", [0, 0, 0o1001], 2)).toBe(ALLOWED);
+    expect(answer("truncate", [], 2)).toBe(EPERM);
+    expect(answer("openat2", [], 2)).toBe(ENOSYS);
+    expect(answer("truncate", [], 3)).toBe(ALLOWED);
+    for (const target of [4711, -4711, -1, PARENT, -PARENT]) {
+      for (const call of ["kill", "tkill", "pidfd_open"] as const)
+        expect([call, target, answer(call, [target], 5)]).toEqual([call, target, EPERM]);
+    }
+    expect(answer("kill", [4712], 5)).toBe(ALLOWED);
+    expect(answer("pidfd_send_signal", [4712], 5)).toBe(EPERM);
+    expect(answer("fcntl", [3, 8], 5)).toBe(EPERM);
+  });
+});
+
+test("a step is told to the launcher by name, number, result and arguments", () => {
+  const step = {
+    call: "prctl",
+    args: [38, { bytes: Buffer.from([1, 255]) }, { result: "x" }],
+    keep: "y",
+    optional: true,
+  } as const;
+  expect(encodeStep(step, "x64")).toBe("?prctl 157 y i38 x01ff =x");
+  expect(() => encodeStep({ call: "chmod", args: [] }, "arm64")).toThrow("There is no chmod on arm64");
+});
+
+/** Runs a filter on a call, as seccomp does. @returns the error that the call ends with; 0: it is made */
+function run(program: Uint8Array, arch: Architecture, number: number, args: readonly number[]): number {
+  const data = Buffer.alloc(64);
+  data.writeUInt32LE(number, 0);
+  data.writeUInt32LE(AUDIT[arch], 4);
+  args.forEach((arg, n) => data.writeBigInt64LE(BigInt(arg), 16 + 8 * n));
+  const bytes = Buffer.from(program);
+  let accumulator = 0;
+  for (let at = 0; at < bytes.length / 8; at++) {
+    const [code, ifTrue, ifFalse, k] = [
+      bytes.readUInt16LE(8 * at),
+      bytes.readUInt8(8 * at + 2),
+      bytes.readUInt8(8 * at + 3),
+      bytes.readUInt32LE(8 * at + 4),
+    ];
+    switch (code) {
+      case 0x20:
+        accumulator = data.readUInt32LE(k);
+        break;
+      case 0x54:
+        accumulator = (accumulator & k) >>> 0;
+        break;
+      case 0x05:
+        at += k;
+        break;
+      case 0x15:
+        at += accumulator === k ? ifTrue : ifFalse;
+        break;
+      case 0x35:
+        at += accumulator >= k ? ifTrue : ifFalse;
+        break;
+      case 0x06:
+        return k === 0x7fff_0000 ? ALLOWED : k & 0xffff;
+      default:
+        throw new Error(`instruction ${code}`);
+    }
+  }
+  throw new Error("the program has no end");
+}
