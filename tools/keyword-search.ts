@@ -1,6 +1,7 @@
 /** Owns: the `keyword_search` tool: the files that have most of several terms, with their best lines. */
 import { z } from "zod";
 import { boundedLines } from "./bounded-lines.ts";
+import { readablePath } from "./path.ts";
 import { bestLines, rankFiles, weigh, type RankedFile } from "./ranking.ts";
 import { excerpt, parseEvent, type FoundLine } from "./rg-event.ts";
 import {
@@ -49,7 +50,7 @@ export const keywordSearch = defineTool({
     const found = await Promise.all(terms.map((term) => countLines(term, place, wanted, context)));
     const counts = found.map(({ files }) => files);
     const ranked = rankFiles(terms, counts);
-    const best = ranked.slice(0, MAX_FILES);
+    const best = await existing(ranked.slice(0, MAX_FILES), context);
     const lines = await linesOf(best, terms, weigh(counts), place, context);
     const report = boundedLines(Infinity, MAX_CHARS);
     const kept = best.filter(({ path, counts }) =>
@@ -101,6 +102,12 @@ const linesWith = (terms: readonly string[]): string[] => [
   "--fixed-strings",
   ...terms.map((term) => `--regexp=${term}`),
 ];
+
+/** Those that are what they are called: a name with a newline in it may look like a path to elsewhere. */
+async function existing(files: readonly RankedFile[], context: ToolContext): Promise<RankedFile[]> {
+  const real = await Promise.all(files.map(({ path }) => readablePath(path, context).catch(() => null)));
+  return files.filter(({ path }, n) => real[n] === path);
+}
 
 /** The best lines of each file, as they are shown. */
 async function linesOf(

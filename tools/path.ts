@@ -18,12 +18,25 @@ export async function readablePath(
   path: string,
   { cwd, hidden = [] }: Pick<ToolContext, "cwd" | "hidden">,
 ): Promise<string> {
-  const real = await realpath(resolvePath(cwd, path));
-  if (isProcessFile(real)) throw new Refusal(`${real} belongs to a process and cannot be read.`);
-  if (hidden.some((folder) => real === folder || real.startsWith(`${folder}/`)))
-    throw new Refusal(`${real} is the server's own and cannot be read.`);
+  const resolved = resolvePath(cwd, path);
+  // Before it is looked for: whether it is there is not shown either.
+  refuseHidden(resolved, hidden);
+  const real = await realpath(resolved);
+  refuseHidden(real, hidden);
   return real;
 }
 
-/** Such files hold the environment of their process: the server's own with its secrets. @param real without links */
-export const isProcessFile = (real: string): boolean => /^\/proc\/\d+(\/|$)/.test(real);
+function refuseHidden(path: string, hidden: readonly string[]): void {
+  if (isProcessFile(path)) throw new Refusal(`${path} belongs to a process and cannot be read.`);
+  if (isDrained(path)) throw new Refusal(`${path} is emptied by being read. Use bash for it.`);
+  if (isHidden(path, hidden)) throw new Refusal(`${path} is the server's own and cannot be read.`);
+}
+
+export const isHidden = (path: string, hidden: readonly string[]): boolean =>
+  hidden.some((folder) => path === folder || path.startsWith(`${folder}/`));
+
+/** Such files hold the environment of their process: the server's own with its secrets. @param path absolute */
+export const isProcessFile = (path: string): boolean => /^\/proc\/\d+(\/|$)/.test(path);
+
+/** Logs of the kernel, which look like files, wait for more as pipes do, and show each line to one reader only. */
+const isDrained = (path: string): boolean => /^\/(proc\/kmsg$|sys\/kernel\/(tracing|debug)(\/|$))/.test(path);

@@ -1,5 +1,5 @@
 /** Owns: the `read` tool: a part of a text file with line numbers, read no further than needed. */
-import { open, stat } from "node:fs/promises";
+import { constants, open, stat } from "node:fs/promises";
 import { z } from "zod";
 import { readablePath } from "./path.ts";
 import { completed, defineTool, failed } from "./tool.ts";
@@ -32,7 +32,8 @@ export const read = defineTool({
     // A pipe or a device may never end, or never begin.
     if (!stats.isFile()) return failed(`${file} is not a regular file.`);
     const lines = new Lines(offset, Math.min(limit, MAX_LINES));
-    const handle = await open(file, "r");
+    // What looks like a file may still make one wait for more.
+    const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const decoder = new TextDecoder();
       const chunk = Buffer.allocUnsafe(CHUNK_BYTES);

@@ -9,7 +9,7 @@ import { runCommand } from "../sandbox/command.ts";
 import { confine } from "../sandbox/host.ts";
 import { commandEnvironment } from "../sandbox/environment.ts";
 import { compileGlob } from "./glob.ts";
-import { readablePath } from "./path.ts";
+import { isHidden, readablePath } from "./path.ts";
 import { completed, failed, interrupted, Refusal, type ToolContext, type ToolRun } from "./tool.ts";
 
 const TIMEOUT_SECONDS = 30;
@@ -57,6 +57,8 @@ export type Place = {
   /** Where the conversation is, without links. */
   readonly cwd: string;
   readonly isDirectory: boolean;
+  /** What ripgrep is told to leave out and must not be believed about: a path may look like another. */
+  readonly hidden: readonly string[];
 };
 
 /** Where to search. Throws Refusal, or an error of the system, when there is nothing that can be searched. */
@@ -66,7 +68,8 @@ export async function findPlace(path = ".", context: ToolContext): Promise<Place
   if (real === "/proc" || real.startsWith("/proc/")) throw new Refusal(`${real} cannot be searched.`);
   const stats = await stat(real);
   if (!stats.isDirectory() && !stats.isFile()) throw new Refusal(`${real} is not a regular file.`);
-  return { path: real, cwd: await realpath(context.cwd), isDirectory: stats.isDirectory() };
+  const { cwd, hidden = [] } = context;
+  return { path: real, cwd: await realpath(cwd), isDirectory: stats.isDirectory(), hidden };
 }
 
 /** A path as the model reads it: relative to its directory where it lies below. */
@@ -76,7 +79,7 @@ export function shown({ cwd }: Place, path: string): string {
 }
 
 export type Glob = {
-  /** By path, absolute. */
+  /** By path, absolute: below the place, and not hidden. */
   readonly matches: (path: string) => boolean;
   /** With these ripgrep leaves out the most of what does not match. */
   readonly args: readonly string[];
@@ -84,7 +87,11 @@ export type Glob = {
 
 /** A glob for the files below a place. */
 export function globBelow(place: Place, glob: string | undefined): Glob {
-  if (glob === undefined) return { matches: () => true, args: [] };
+  // A name with a newline in it makes ripgrep's lines say what they do not mean.
+  const isOf = (path: string): boolean =>
+    (path === place.path || path.startsWith(place.path === "/" ? "/" : `${place.path}/`)) &&
+    !isHidden(path, place.hidden);
+  if (glob === undefined) return { matches: isOf, args: [] };
   const matches = compileGlob(glob);
   const name = glob.slice(glob.lastIndexOf("/") + 1);
   // File types, unlike ripgrep's globs, do not bring back what .gitignore leaves out. Its ? stands for a byte.
@@ -94,7 +101,7 @@ export function globBelow(place: Place, glob: string | undefined): Glob {
     !name.includes("**") &&
     !/[{}[\]\\!]/.test(directories);
   return {
-    matches: (path) => matches(place.isDirectory ? relative(place.path, path) : basename(path)),
+    matches: (path) => isOf(path) && matches(place.isDirectory ? relative(place.path, path) : basename(path)),
     args: isPlain ? [`--type-add=wanted:${name}`, "--type=wanted"] : [],
   };
 }

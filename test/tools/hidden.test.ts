@@ -76,6 +76,33 @@ describe.each(available ? (["restricted", "unrestricted"] as const) : (["unrestr
       }
     });
 
+    test("a name that looks like a path into it leads nowhere", async () => {
+      const { own, cwd, hidden } = await server();
+      const secret = join(own, "run", "file");
+      for (const target of [secret, join(cwd, "link", "run", "file"), `/proc/${process.pid}/environ`]) {
+        const file = join(cwd, "x:1\n", target);
+        await mkdir(dirname(file), { recursive: true });
+        await writeFile(file, "needle\n");
+      }
+      await writeFile(secret, "needle: the secret\n");
+      for (const [tool, input] of [
+        ["keyword_search", { terms: ["needle", "PATH="] }],
+        ["grep", { pattern: "needle" }],
+        ["find", { pattern: "*" }],
+      ] as const) {
+        const { text } = await callTool(tool, cwd, input, { mode, hidden });
+        expect(text).not.toMatch(/the secret|PATH=.*:/);
+        expect(text).toMatch(/^file/m);
+      }
+    });
+
+    test("whether something is in it is not shown", async () => {
+      const { own, cwd, hidden } = await server();
+      const ask = async (path: string) => (await callTool("read", cwd, { path }, { hidden })).text;
+      const [there, missing] = [join(own, "run"), join(own, "none")];
+      expect((await ask(missing)).replace(missing, there)).toBe(await ask(there));
+    });
+
     test("the files of processes and sockets are refused", async () => {
       const { cwd } = await server();
       const socket = join(cwd, "socket");
@@ -90,6 +117,7 @@ describe.each(available ? (["restricted", "unrestricted"] as const) : (["unrestr
         ["read", `../../../../../../proc/self/environ`],
         ["read", `/proc/self/task/${process.pid}/environ`],
         ["read", "/proc/self/mem"],
+        ["read", "/proc/kmsg"],
         ["ls", "/proc/self/fd"],
         ["ls", "/dev/fd"],
         ["grep", "/proc/self/environ"],
@@ -104,7 +132,7 @@ describe.each(available ? (["restricted", "unrestricted"] as const) : (["unrestr
         expect({ tool, path, ...answer }).toEqual({
           tool,
           path,
-          ...failure(/belongs to a process|cannot be searched|not a regular file/),
+          ...failure(/belongs to a process|cannot be searched|not a regular file|emptied by being read/),
         });
       }
     });
