@@ -5,47 +5,74 @@
  */
 import { homedir } from "node:os";
 import { Names } from "./names.ts";
-import { dangerOf } from "./rules.ts";
-import { readScript } from "./script.ts";
-import { asPattern, expansions, texts, UNKNOWN } from "./words.ts";
-import { inside } from "./wrappers.ts";
+import { dangerOf, isRuled } from "./rules.ts";
+import { readScript, type ScriptCommand } from "./script.ts";
+import { asPattern, expansions, isLiteral, UNKNOWN } from "./words.ts";
+import { inside, runsOthers } from "./wrappers.ts";
 
 /** Commands that are looked at: more are not foreseen. */
 const MAX_COMMANDS = 5_000;
+/** Commands that run commands that run commands. */
+const MAX_DEPTH = 10;
+
+type Waiting = { readonly text: string; readonly owner: string; readonly isLiteral: boolean };
 
 /** @returns why the script is not run, in sentences for the model; null when nothing speaks against it */
 export function dangerIn(script: string, home = homedir()): string | null {
   const names = new Names(home);
-  const scripts = [script];
+  const waiting: Waiting[] = [{ text: script, owner: "0", isLiteral: true }];
   let commands = 0;
-  for (let text = scripts.shift(); text !== undefined && names.take(text); text = scripts.shift()) {
-    const read = readScript(text, names);
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    if (!names.take(next.text.length)) return null;
+    const read = readScript(next.text, names, next.owner);
     if (read.kind === "broken") {
-      // What is not known of an inner one may be what would make it whole.
-      if (text.includes(UNKNOWN)) continue;
+      // What an inner one is made of may be what would make it whole.
+      if (!next.isLiteral) continue;
       return `bash would not understand the command: ${read.problem}.`;
     }
-    for (const { words, input } of read.commands) {
-      const inputs = input.flatMap((source) => texts(source, names).map(asScript));
-      // A name that is not known may stand for nothing: `$SUDO rm`.
-      const open = expansions(words, names).flatMap((fields) =>
-        fields[0] === UNKNOWN ? [fields, fields.slice(1)] : [fields],
-      );
-      for (let fields = open.shift(); fields !== undefined; fields = open.shift()) {
+    for (const command of read.commands) {
+      const inputs = inputOf(command, names);
+      const open = linesOf(command, names).map((fields) => ({ fields, depth: 0 }));
+      for (let line = open.shift(); line !== undefined; line = open.shift()) {
+        const { fields, depth } = line;
         if (++commands > MAX_COMMANDS) return null;
         const danger = dangerOf(fields, home);
         if (danger !== null) return danger;
+        if (depth === MAX_DEPTH) continue;
         const inner = inside(fields, inputs);
-        open.push(...inner.commands.map((command) => [...command]));
-        for (const { text: nested, args } of inner.scripts) {
-          names.call(args);
-          scripts.push(asPattern(nested));
+        open.push(...inner.commands.map((each) => ({ fields: [...each], depth: depth + 1 })));
+        for (const { text, args } of inner.scripts) {
+          const owner = String(commands + waiting.length);
+          const [zero = "", ...rest] = args;
+          names.call(owner, zero, rest);
+          const isOfScript = !inputs.includes(text) && command.words.every(isLiteral);
+          waiting.push({ text: asPattern(text), owner, isLiteral: isOfScript });
         }
       }
     }
   }
   return null;
 }
+
+/** What a command can become; nothing for one that is of no interest, whatever its arguments are. */
+function linesOf({ words, place }: ScriptCommand, names: Names): string[][] {
+  const [name, ...args] = words;
+  if (name === undefined) return [];
+  return expansions([name], names, place).flatMap(([first = "", ...rest]) => {
+    const isUnknown = first === UNKNOWN;
+    if (!isUnknown && !isRuled(first) && !runsOthers(first)) return [];
+    // A name that is not known may stand for nothing: `$SUDO rm`.
+    const begin = isUnknown ? rest : [first, ...rest];
+    return expansions([...begin, ...args], names, place);
+  });
+}
+
+/** What a command reads, as far as it is known. */
+const inputOf = ({ input, place }: ScriptCommand, names: Names): string[] =>
+  input.flatMap((pieces) => {
+    const isEcho = pieces.includes(" ");
+    return expansions(pieces, names, place).map((line) => asScript(line.join(isEcho ? "" : "\n")));
+  });
 
 /** What is printed, as it is read: quotes are gone, and echo -e and printf make newlines. */
 const asScript = (text: string): string => asPattern(text).replaceAll("\\n", "\n");

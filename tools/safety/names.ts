@@ -1,4 +1,4 @@
-/** Owns: what the names of a script can stand for: everything that is assigned to them, wherever that stands. */
+/** Owns: what the names of a script stand for where they are used, as far as the script itself says it. */
 import type { Word } from "unbash";
 
 /** UTF-16 code units that are looked at for one script. One that needs more means to be hard to foresee. */
@@ -7,48 +7,96 @@ const MAX_CHARS_IN_ALL = 1024 * 1024;
 /** A word of the script, or a text that is known already. */
 export type Source = Word | string;
 
+/** A place in a script: whose `$1` it has, and how many assignments stand before it. */
+export type Place = {
+  /** A function's name, or the number of a script. */
+  readonly owner: string;
+  /** null: in a function, which runs who knows when. */
+  readonly at: number | null;
+};
+
+type Assigned = {
+  readonly at: number;
+  /** Alternatives, each of one field or, for a list, of several. */
+  readonly values: readonly (readonly Source[])[];
+  /** What was assigned before does not count any more. */
+  readonly isCertain: boolean;
+};
+
+/** What a name stands for; `isList`: stars in it have become names of files, whatever quotes come later. */
+export type Values = { readonly values: readonly (readonly Source[])[]; readonly isList: boolean };
+
 export class Names {
   readonly home: string;
-  readonly #values = new Map<string, Source[]>();
-  readonly #arrays = new Map<string, Source[]>();
-  readonly #calls: (readonly Source[])[] = [];
+  readonly #assigned = new Map<string, Assigned[]>();
+  readonly #lists = new Set<string>();
+  readonly #calls = new Map<string, (readonly Source[])[]>();
+  #count = 0;
   #chars = 0;
 
   constructor(home: string) {
     this.home = home;
-    this.assign("HOME", [home]);
+    this.assign("HOME", [home], true);
     // Wherever it has gone to by then: here.
-    this.assign("PWD", ["."]);
+    this.assign("PWD", ["."], true);
   }
 
-  assign(name: string, values: readonly Source[]): void {
-    this.#values.set(name, [...(this.#values.get(name) ?? []), ...values]);
+  /** Assignments so far: the place of what comes next. */
+  get count(): number {
+    return this.#count;
   }
 
+  /** One of these values. */
+  assign(name: string, values: readonly Source[], isCertain: boolean): void {
+    this.#add(
+      name,
+      values.map((value) => [value]),
+      isCertain,
+    );
+  }
+
+  /** Each of them, one after the other: the variable of a loop. */
+  loop(name: string, values: readonly Source[]): void {
+    this.#lists.add(name);
+    this.assign(name, values, true);
+  }
+
+  /** More elements of an array, whatever they replace. */
   extend(name: string, elements: readonly Source[]): void {
-    this.#arrays.set(name, [...(this.#arrays.get(name) ?? []), ...elements]);
+    this.#lists.add(name);
+    const before = this.#assigned.get(name)?.at(-1)?.values[0] ?? [];
+    this.#add(name, [[...before, ...elements]], true);
   }
 
-  /** A function or a script gets these arguments: `$1`, `$@`. */
-  call(args: readonly Source[]): void {
-    this.#calls.push(args);
+  /** A function, or a script, gets `$0` and these arguments. */
+  call(owner: string, zero: Source, args: readonly Source[]): void {
+    this.#calls.set(owner, [...(this.#calls.get(owner) ?? []), [zero, ...args]]);
   }
 
-  /** false: enough has been looked at; the rest is unknown. */
-  take(text: string): boolean {
-    this.#chars += text.length;
+  valuesOf(name: string, { owner, at }: Place): Values {
+    const calls = this.#calls.get(owner) ?? [];
+    if (name === "@" || name === "*") return { values: calls.map((args) => args.slice(1)), isList: true };
+    if (/^\d+$/.test(name)) {
+      const values = calls.flatMap((args) => args.slice(Number(name), Number(name) + 1).map((arg) => [arg]));
+      return { values, isList: true };
+    }
+    const all = this.#assigned.get(name) ?? [];
+    const before = all.filter((assigned) => at !== null && assigned.at < at);
+    const last = before.findLastIndex(({ isCertain }) => isCertain);
+    const counting = before.length === 0 ? all : before.slice(Math.max(0, last));
+    return { values: counting.flatMap(({ values }) => values), isList: this.#lists.has(name) };
+  }
+
+  /** false: enough has been looked at; the rest is unknown. @param chars UTF-16 code units, or fields */
+  take(chars: number): boolean {
+    this.#chars += chars;
     return this.#chars < MAX_CHARS_IN_ALL;
   }
 
-  /** Alternatives; several fields where it is a list. */
-  valuesOf(name: string): readonly (readonly Source[])[] {
-    if (name === "@" || name === "*") return this.#calls;
-    if (/^\d+$/.test(name))
-      return this.#calls.flatMap((args) => args.slice(Number(name) - 1, Number(name)).map((arg) => [arg]));
-    const elements = this.#arrays.get(name);
-    return [
-      ...(this.#values.get(name) ?? []).map((value) => [value]),
-      ...(elements === undefined ? [] : [elements]),
-    ];
+  #add(name: string, values: Assigned["values"], isCertain: boolean): void {
+    const all = this.#assigned.get(name);
+    const assigned = { at: this.#count++, values, isCertain };
+    if (all === undefined) this.#assigned.set(name, [assigned]);
+    else all.push(assigned);
   }
 }

@@ -11,6 +11,9 @@ const GIT: Grammar = {
 };
 const PUSH: Grammar = { short: "o", long: ["push-option", "repo", "receive-pack", "exec"] };
 
+/** Whether there are rules for commands of this name. */
+export const isRuled = (path: string): boolean => ["git", "rm"].includes(baseName(path));
+
 /** @returns why this command is not run, in a sentence with what to do instead; null for any other command */
 export function dangerOf([path = "", ...args]: readonly string[], home: string): string | null {
   switch (baseName(path)) {
@@ -26,23 +29,45 @@ export function dangerOf([path = "", ...args]: readonly string[], home: string):
   }
 }
 
+/** Nothing that git does not know yet is staged, or one by one, or nothing at all. */
+const CAREFUL = [
+  ["u", "update"],
+  ["p", "patch"],
+  ["i", "interactive"],
+  ["e", "edit"],
+  ["n", "dry-run"],
+  ["N", "intent-to-add"],
+  ["", "refresh"],
+] as const;
+
 function dangerOfAdd(args: readonly string[]): string | null {
   const { options, operands } = parseArguments(args, { long: ["chmod", "pathspec-from-file"] });
+  const isCareful = CAREFUL.some(([letter, name]) => has(options, letter, name, name.slice(0, 2)));
+  if (isCareful) return null;
+  const paths = operands.map((operand) => asPattern(operand));
   const isBlind =
     has(options, "A", "all", "al") ||
     has(options, "", "no-ignore-removal", "no-ignore-r") ||
-    operands.some((operand) => EVERYTHING.has(posix.normalize(asPattern(operand))));
+    paths.some(isEverything) ||
+    (paths.length > 0 && paths.every((path) => /^:[!^]|^:\(exclude\)/.test(path)));
   return isBlind
     ? "git add with -A, --all, . or * would stage whatever lies around. Name the files to add."
     : null;
 }
 
-/** As git's pathspecs: the last two begin at the top of the repository. */
-const EVERYTHING = new Set([".", "./", "*", "./*", ":/", ":/*"]);
+/** Here, above, or from the top of the repository on, as git's pathspecs say it. */
+const isEverything = (path: string): boolean =>
+  /^(\.\.\/)*(\.{1,2}|\.?\*+(\/\*+)*)\/?$/.test(
+    posix.normalize(path.replace(/^:(\/|\(top\))?(?=.|$)/, "") || "."),
+  );
 
 function dangerOfPush(args: readonly string[]): string | null {
   const { options, operands } = parseArguments(args, PUSH);
-  const isForced = has(options, "f", "force", "force") || operands.some((ref) => ref.startsWith("+"));
+  if (has(options, "n", "dry-run", "dr")) return null;
+  const isForced =
+    has(options, "f", "force", "force") ||
+    has(options, "", "mirror", "mi") ||
+    operands.some((ref) => ref.startsWith("+"));
   return isForced
     ? "A forced git push can destroy commits of others. Use --force-with-lease, or ask the user to push."
     : null;
@@ -60,10 +85,18 @@ function dangerOfRemoval(args: readonly string[], home: string): string | null {
 /** The root, a home, the history of a repository; and everything in them, or here, or above. */
 function isIrreplaceable(target: string, home: string): boolean {
   const path = posix.normalize(target).replace(/(?<=.)\/$/, "");
-  const [folder, name] = [posix.dirname(path), posix.basename(path)];
-  if (path === "/" || path === home || name === ".git") return true;
-  if (!/^\.?\*+$/.test(name)) return false;
+  const name = posix.basename(path);
+  const folder = posix.dirname(path).replace(/(^|\/)\*\*(?=\/|$)/g, "$1.");
+  if (path === "/" || path === home || meansHistory(name)) return true;
+  // Of nothing but what stands for any character: `*`, `.*`, `?*`, `.[!.]*`.
+  if (!/^(\[[!^]\.\]|[.?*])*\*$/.test(name)) return false;
   return (
-    folder === "/" || folder === home || posix.basename(folder) === ".git" || /^\.\.?(\/\.\.)*$/.test(folder)
+    folder === "/" || folder === home || posix.basename(folder) === ".git" || /^\.\.?(\/\.\.?)*$/.test(folder)
   );
+}
+
+/** `.git`, or a pattern for what begins with a dot that it is one of. */
+function meansHistory(name: string): boolean {
+  if (!/^\.g?i?t?\*$/.test(name)) return name === ".git";
+  return name !== ".*";
 }

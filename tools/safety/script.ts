@@ -12,13 +12,14 @@ import {
   type SyntaxNode,
   type Word,
 } from "unbash";
-import type { Names, Source } from "./names.ts";
+import type { Names, Place, Source } from "./names.ts";
 
 export type ScriptCommand = {
   /** Its name and arguments. */
   readonly words: readonly Word[];
-  /** What it reads, where the script says it: texts, each of words. */
+  /** What it reads, where the script says it: texts, each in pieces that a newline divides. */
   readonly input: readonly (readonly Source[])[];
+  readonly place: Place;
 };
 
 export type Script =
@@ -31,18 +32,31 @@ type Input = ScriptCommand["input"];
 /** Nodes of the tree within each other. Nobody writes it; reading it would take the more time the deeper it is. */
 const MAX_DEPTH = 200;
 
-/** Reads a script; what it assigns is added to the names. */
-export function readScript(source: string, names: Names): Script {
-  const reader = new Reader(source, names);
-  reader.visit(parse(source), []);
+/** Nodes whose inside may be skipped, or is another shell: what it assigns may not hold after it. */
+const UNCERTAIN: ReadonlySet<SyntaxNode["type"]> = new Set([
+  ...(["If", "While", "For", "ArithmeticFor", "Select", "Case", "AndOr", "Pipeline", "Subshell"] as const),
+  ...(["Function", "Coproc", "CommandExpansion", "ProcessSubstitution"] as const),
+]);
+
+/** Reads a script; what it assigns is added to the names. @param owner of its arguments */
+export function readScript(source: string, names: Names, owner: string): Script {
+  const reader = new Reader(source, names, owner);
+  try {
+    reader.visit(parse(source), []);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return { kind: "broken", problem: TOO_DEEP };
+  }
   if (reader.problem !== null) return { kind: "broken", problem: reader.problem };
-  for (const { words } of reader.commands) {
+  for (const { words, place } of reader.commands) {
     const [name, ...args] = words;
-    if (name?.value === "set") names.call(args[0]?.value === "--" ? args.slice(1) : args);
-    else if (name !== undefined && reader.functions.has(name.value)) names.call(args);
+    if (name?.value === "set") names.call(place.owner, "", args[0]?.value === "--" ? args.slice(1) : args);
+    else if (name !== undefined && reader.functions.has(name.value)) names.call(name.value, "", args);
   }
   return { kind: "parsed", commands: reader.commands };
 }
+
+const TOO_DEEP = "it is nested too deeply";
 
 class Reader {
   readonly #source: string;
@@ -50,33 +64,51 @@ class Reader {
   readonly commands: ScriptCommand[] = [];
   readonly functions = new Set<string>();
   problem: string | null = null;
+  #owner: string;
   #depth = 0;
+  /** Nodes around that are uncertain, and functions among them. */
+  #uncertain = 0;
+  #inFunctions = 0;
 
-  constructor(source: string, names: Names) {
+  constructor(source: string, names: Names, owner: string) {
     this.#source = source;
     this.#names = names;
+    this.#owner = owner;
   }
 
   /** @param input what the node reads, where the script says it */
   visit(node: SyntaxNode, input: Input): void {
     if (this.#depth === MAX_DEPTH) {
-      this.problem ??= "it is nested too deeply";
+      this.problem ??= TOO_DEEP;
       return;
     }
+    const [owner, isUncertain] = [this.#owner, UNCERTAIN.has(node.type)];
     this.#depth++;
-    this.#read(node, input);
+    this.#before(node);
+    if (isUncertain) this.#uncertain++;
+    if (node.type === "Function") {
+      this.#owner = node.name.value;
+      this.#inFunctions++;
+    }
+    this.#inside(node, input);
+    if (node.type === "Function") this.#inFunctions--;
+    this.#owner = owner;
+    if (isUncertain) this.#uncertain--;
     this.#depth--;
   }
 
-  #read(node: SyntaxNode, input: Input): void {
+  #before(node: SyntaxNode): void {
     if (node.type === "Script") this.#takeError(node.errors?.[0]);
     if (node.type === "Function") this.functions.add(node.name.value);
     if (node.type === "Assignment") this.#assign(node);
-    if (node.type === "For" || node.type === "Select")
-      this.#names.assign(node.name.value, node.wordlist ?? []);
+    if (node.type === "For" || node.type === "Select") this.#names.loop(node.name.value, node.wordlist ?? []);
+  }
+
+  #inside(node: SyntaxNode, input: Input): void {
     if (node.type === "Command") {
       const words = wordsOf(node);
-      if (words.length > 0) this.commands.push({ words, input: [...fed(node.redirects), ...input] });
+      const place = { owner: this.#owner, at: this.#inFunctions > 0 ? null : this.#names.count };
+      if (words.length > 0) this.commands.push({ words, input: [...fed(node.redirects), ...input], place });
       this.#visitChildren(node, []);
     } else if (node.type === "Pipeline") {
       node.commands.forEach((command, n) =>
@@ -92,7 +124,7 @@ class Reader {
   }
 
   #assign({ name, value }: Assignment): void {
-    if (value.type === "Word") this.#names.assign(name, [value]);
+    if (value.type === "Word") this.#names.assign(name, [value], this.#uncertain === 0);
     else this.#names.extend(name, value.elements);
   }
 
@@ -118,10 +150,11 @@ const fed = (redirects: readonly Redirection[]): Input =>
     return redirect.type === "HereString" && redirect.target !== undefined ? [[redirect.target]] : [];
   });
 
-/** What a command surely prints. */
+/** What a command surely prints: echo its arguments in a row, printf for each of them the format again. */
 function outputOf(node: SyntaxNode | undefined): Input {
   if (node?.type !== "Command") return [];
-  const name = node.name?.value;
-  if (name === "cat") return fed(node.redirects);
-  return name === "echo" || name === "printf" ? [wordsOf(node).slice(1)] : [];
+  const [name, ...args] = wordsOf(node);
+  if (name?.value === "cat") return fed(node.redirects);
+  if (name?.value === "printf") return [args];
+  return name?.value === "echo" ? [args.flatMap((arg, n) => (n === 0 ? [arg] : [" ", arg]))] : [];
 }

@@ -4,12 +4,14 @@
  * Not here: anything that only running it would tell; that is UNKNOWN.
  */
 import { parse, type ParameterExpansionPart, type Word, type WordPart } from "unbash";
-import type { Names, Source } from "./names.ts";
+import type { Names, Place, Source } from "./names.ts";
 
 /** In place of what cannot be known: the output of a command, a variable of the environment. */
 export const UNKNOWN = "\u0001";
 /** A star that is not a pattern, because it is quoted. */
 export const QUOTED_STAR = "\u0002";
+/** One that has become names of files already, and stays that in quotes. */
+const EXPANDED_STAR = "\u0003";
 /** Between the fields that one word becomes. */
 const SPLIT = "\0";
 /** Names whose values are made of each other. */
@@ -20,55 +22,74 @@ const MAX_COMMANDS = 512;
 /** UTF-16 code units of one; no longer script could be run either. */
 const MAX_CHARS = 128 * 1024;
 /** Every command line that these words can become: its fields, the name first. */
-export function expansions(words: readonly Source[], names: Names): string[][] {
+export function expansions(words: readonly Source[], names: Names, place: Place): string[][] {
   let lines: string[][] = [[]];
   for (const word of words) {
-    const alternatives = fields(word, names);
+    const alternatives = fields(word, names, place);
     const [only] = alternatives;
-    if (only !== undefined && alternatives.length === 1) for (const line of lines) line.push(...only);
-    else
-      lines = alternatives.flatMap((more) => lines.map((line) => [...line, ...more])).slice(0, MAX_COMMANDS);
+    if (only !== undefined && alternatives.length === 1) {
+      for (const line of lines) line.push(...only);
+      continue;
+    }
+    const length = 1 + (lines[0]?.length ?? 0);
+    // The rest of so many lines is not foreseen.
+    if (!names.take(alternatives.length * lines.length * length)) return lines;
+    lines = alternatives.flatMap((more) => lines.map((line) => [...line, ...more])).slice(0, MAX_COMMANDS);
   }
   return lines;
 }
 
-/** The same as texts, the fields divided by a space. */
-export const texts = (words: readonly Source[], names: Names): string[] =>
-  expansions(words, names).map((line) => line.join(" "));
-
-function fields(source: Source, names: Names): string[][] {
+/** What one word can become: its fields. */
+function fields(source: Source, names: Names, place: Place): string[][] {
   const isQuoted = typeof source === "string" || /["']/.test(source.text);
-  return expand(source, new Scope(names)).map((text) =>
-    text.split(SPLIT).filter((field) => isQuoted || field !== ""),
+  return expand(source, new Scope(names, place)).map((text) =>
+    text
+      .replaceAll(EXPANDED_STAR, "*")
+      .split(SPLIT)
+      .filter((field) => isQuoted || field !== ""),
   );
 }
+
+/** Whether a word says by itself what it becomes. */
+export const isLiteral = ({ parts = [] }: Word): boolean =>
+  parts.every(
+    (part) =>
+      ["Literal", "SingleQuoted", "AnsiCQuoted", "Glob"].includes(part.type) ||
+      (part.type === "DoubleQuoted" && part.parts.every(({ type }) => type === "Literal")),
+  );
 
 /** The names, and those among them whose value is being found out: a value may be made of itself. */
 class Scope {
   readonly names: Names;
+  readonly #place: Place;
   readonly #open: ReadonlySet<string>;
 
-  constructor(names: Names, open: ReadonlySet<string> = new Set()) {
+  constructor(names: Names, place: Place, open: ReadonlySet<string> = new Set()) {
     this.names = names;
+    this.#place = place;
     this.#open = open;
   }
 
   valuesOf(name: string): string[] {
     if (this.#open.has(name)) return [];
     if (this.#open.size === MAX_DEPTH) return [UNKNOWN];
-    const inner = new Scope(this.names, new Set([...this.#open, name]));
-    return this.names.valuesOf(name).flatMap((list) =>
-      joined(
-        list.map((source) => expand(source, inner)),
-        SPLIT,
-      ),
-    );
+    const inner = new Scope(this.names, this.#place, new Set([...this.#open, name]));
+    const { values, isList } = this.names.valuesOf(name, this.#place);
+    return values
+      .slice(0, MAX_ALTERNATIVES)
+      .flatMap((list) =>
+        joined(
+          list.map((source) => expand(source, inner)),
+          SPLIT,
+        ),
+      )
+      .map((text) => (isList ? text.replaceAll("*", EXPANDED_STAR) : text));
   }
 }
 
 function expand(source: Source, scope: Scope): string[] {
   if (typeof source === "string") return [source];
-  if (source.parts !== undefined && !scope.names.take(source.text)) return [UNKNOWN];
+  if (source.parts !== undefined && !scope.names.take(source.text.length)) return [UNKNOWN];
   const braces = source.parts?.find((part) => part.type === "BraceExpansion");
   if (braces !== undefined)
     return withoutBraces(source, braces)
@@ -140,13 +161,19 @@ function expandPart(part: WordPart, isQuoted: boolean, scope: Scope): string[] {
   }
 }
 
-/** Other ways to say "here". */
-const KNOWN_OUTPUT: Readonly<Record<string, string>> = { pwd: ".", "git rev-parse --show-toplevel": "." };
+/** Other ways to say "here", and what is. */
+const KNOWN_OUTPUT: Readonly<Record<string, string>> = {
+  pwd: ".",
+  "git rev-parse --show-toplevel": ".",
+  "git rev-parse --git-dir": ".git",
+};
 
 function parameter(part: ParameterExpansionPart, isQuoted: boolean, scope: Scope): string[] {
   if (part.prefix !== undefined) return [UNKNOWN];
   const values = variable(part.parameter, isQuoted, scope);
   if (part.operation?.type !== "Default") return values;
+  // A message, or nothing of what is there.
+  if (part.operation.operator.endsWith("?")) return values;
   return [...values, ...expand(part.operation.operand, scope)];
 }
 

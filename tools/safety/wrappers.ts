@@ -47,7 +47,7 @@ const PREFIXES: Readonly<Record<string, Prefix>> = {
     operands: 1,
     script: COMMAND,
   },
-  runuser: { short: "cgGsuw", long: ["command", "group", "shell", "user"], script: COMMAND },
+  runuser: { short: "cgGlsuw", long: ["command", "group", "shell", "user"], script: COMMAND },
   script: { short: "cEIOBmo", long: ["command"], operands: 1, script: COMMAND },
   unshare: { short: "RwSG" },
   setpriv: { long: ["reuid", "regid", "groups", "pdeathsig"] },
@@ -76,6 +76,17 @@ const scripts = (texts: readonly string[], args: readonly string[] = []): Inner 
   scripts: texts.map((text) => ({ text, args })),
 });
 
+/** Commands of git that take others. */
+const GIT: Grammar = { short: "Cc", long: ["git-dir", "work-tree", "namespace"], stopsAtOperand: true };
+
+const OTHERS = new Set(["eval", "watch", "trap", "source", ".", "find", "xargs", "git"]);
+
+/** Whether a command of this name may run another one. */
+export function runsOthers(path: string): boolean {
+  const name = baseName(path);
+  return Object.hasOwn(PREFIXES, name) || SHELLS.has(name) || OTHERS.has(name);
+}
+
 /** The name of a command without the folder it lies in. */
 export const baseName = (name: string): string => name.slice(name.lastIndexOf("/") + 1);
 
@@ -89,6 +100,8 @@ export function inside([path = "", ...args]: readonly string[], input: readonly 
     case "eval":
     case "watch":
       return scripts([parseArguments(args, { short: "n", stopsAtOperand: true }).operands.join(" ")]);
+    case "git":
+      return insideGit(parseArguments(args, GIT).operands);
     case "trap":
       return scripts(parseArguments(args, {}).operands.slice(0, 1));
     case "source":
@@ -106,11 +119,25 @@ export function inside([path = "", ...args]: readonly string[], input: readonly 
   }
 }
 
+function insideGit([subcommand, ...args]: readonly string[]): Inner {
+  if (subcommand === "submodule" && args[0] === "foreach") {
+    return scripts([parseArguments(args.slice(1), { stopsAtOperand: true }).operands.join(" ")]);
+  }
+  if (subcommand !== "rebase") return none;
+  const { options } = parseArguments(args, { short: "x", long: ["exec", "onto", "strategy"] });
+  return scripts(
+    options.flatMap(({ name, value }) => (value !== null && ["x", "exec"].includes(name) ? [value] : [])),
+  );
+}
+
 function insidePrefix(
   args: readonly string[],
   { operands: own = 0, script = [], ...grammar }: Prefix,
 ): Inner {
-  const { options, operands } = parseArguments(args, { ...grammar, stopsAtOperand: true });
+  const found = parseArguments(args, { ...grammar, stopsAtOperand: true });
+  const { options } = found;
+  // `su -` is an option without a letter.
+  const operands = found.operands[0] === "-" ? found.operands.slice(1) : found.operands;
   // flock, su and script take their options after their operand, too.
   const later = parseArguments(operands.slice(own), { ...grammar, stopsAtOperand: true });
   const texts = [...options, ...later.options].flatMap(({ name, value }) =>
@@ -128,10 +155,9 @@ function insideShell(args: readonly string[], input: readonly string[]): Inner {
     SHELL,
   );
   const [first, ...more] = operands;
-  if (options.some(({ name }) => name === "c"))
-    return first === undefined ? none : scripts([first], more.slice(1));
+  if (options.some(({ name }) => name === "c")) return first === undefined ? none : scripts([first], more);
   return first === undefined || isInput(first) || options.some(({ name }) => name === "s")
-    ? scripts(input, operands)
+    ? scripts(input, ["", ...operands])
     : none;
 }
 
