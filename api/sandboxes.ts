@@ -33,6 +33,11 @@ export class Sandboxes {
     return answer;
   }
 
+  /** Resolves when nothing is being asked. */
+  async settled(): Promise<void> {
+    await Promise.allSettled([...this.#asked.values()].map(({ answer }) => answer));
+  }
+
   /** The last that is known, soon; null when no worker has said anything yet. Never rejects. */
   async lastOf(host: string): Promise<Sandbox | null> {
     const last = this.#last.get(host);

@@ -78,13 +78,17 @@ export type TemporalOptions = {
 
 /** Connects on first use and again by itself; does not fail when the server is down. */
 export function connectWorkflows({ address, namespace, taskQueue }: TemporalOptions): Workflows {
+  const retries = defaultGrpcRetryOptions({ maxAttempts: 4 });
+  let isClosing = false;
+  const mayRetry: typeof retries.retryableDecider = (attempt, status) =>
+    !isClosing && retries.retryableDecider(attempt, status);
   const connection = Connection.lazy({
     address,
     connectTimeout: PROBE_DEADLINE_MS,
     // A server that is back is found within a second; gRPC's own backoff goes up to two minutes.
     channelArgs: { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 },
     // Few attempts: an unreachable server is said to be so while the client still listens.
-    interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: 4 }))],
+    interceptors: [makeGrpcRetryInterceptor({ ...retries, retryableDecider: mayRetry })],
   });
   const client = new Client({ connection, namespace });
 
@@ -194,7 +198,12 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
         return ["temporal"];
       }
     },
-    close: () => connection.close(),
+    async close() {
+      // A retry that finds the connection closed throws where nobody catches it.
+      isClosing = true;
+      await sandboxes.settled();
+      await connection.close();
+    },
   };
 }
 
