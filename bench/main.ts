@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cancels, TREES } from "./cancel.ts";
 import { recovery, type Crash } from "./crash.ts";
+import { foldTime, steers } from "./cycles.ts";
 import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
 import { temporalFloor } from "./floor.ts";
 import { startProduct, type Product } from "../test/support/product.ts";
@@ -89,6 +90,18 @@ try {
       what: "abort of 250 processes, Restricted",
       figures: spread(deaths, [0.5, 0.99]),
       goal: "p99 100 ms",
+    });
+  });
+  await measure("cycles", async () => {
+    foldTime(10_000);
+    const [some, many] = [foldTime(50_000), foldTime(100_000)];
+    const figures = `${ms(many)}, ${(many / some).toFixed(2)} × that of 50,000`;
+    rows.push({ what: "fold of 100,000 messages, all cycles as steps", figures, goal: "200 ms, linear" });
+    const { sent, arrived } = await steers(running, 50, 20);
+    rows.push({
+      what: "steer while 50 tools run, in the next request",
+      figures: `${arrived} of ${sent}`,
+      goal: "1000 of 1000",
     });
   });
   await measure("deltas", async () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
+import type { Cycle } from "../../machine/cycles.ts";
 import { sandboxOfHost } from "../../sandbox/host.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
@@ -142,6 +143,35 @@ test("a busy agent refuses a direct message, says so with its state, and takes a
   await events.cancel();
   const delivered = await problemOf(await send("DELETE", `/api/conversations/${id}/queue/later`));
   expect(delivered).toMatchObject({ status: 409, code: "already_delivered" });
+});
+
+test("the demo model can be steered while it works, and it is one cycle with the steer as a step", async () => {
+  const { id } = await create();
+  const path = `/api/conversations/${id}`;
+  const go = join(system.cwd, `${id}.go`);
+  await send("POST", `${path}/messages`, {
+    text: `run: until [ -e ${go} ]; do sleep 0.02; done; echo first`,
+  });
+  await untilState(id, "tool_executing");
+  await send("POST", `${path}/messages`, { text: "run: echo second", delivery: "steer" });
+  await writeFile(go, "");
+  await untilState(id, "idle");
+  const { cycles } = (await bodyOf(await get(`${path}/cycles`))) as unknown as { cycles: Cycle[] };
+  const steps = cycles.flatMap((cycle) => ("steps" in cycle ? cycle.steps : []));
+  // Some models think aloud before each answer.
+  const shown = steps.filter((step) => step.kind === "user" || step.item?.type !== "reasoning");
+  expect([cycles.length, shown]).toMatchObject([
+    1,
+    [
+      { kind: "user", delivery: "direct" },
+      { kind: "ai_block", groups: [{ kind: "bash", calls: [{ status: "completed" }] }] },
+      { kind: "user", delivery: "steer" },
+      // It says what came of the first, and does the second.
+      { kind: "ai_block", item: { text: expect.stringContaining("first") as string }, groups: [] },
+      { kind: "ai_block", groups: [{ kind: "bash", calls: [{ input: { command: "echo second" } }] }] },
+      { kind: "ai_block", item: { text: expect.stringContaining("second") as string } },
+    ],
+  ]);
 });
 
 test("cancel is answered with cancelling or idle, and is no error when nothing runs", async () => {

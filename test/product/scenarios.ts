@@ -22,6 +22,8 @@ export type Met = {
   readonly pids: readonly number[];
   /** How often each command may have run: its counts. */
   readonly runs: () => readonly number[];
+  /** Messages of the person's that were accepted. */
+  readonly said: number;
 };
 
 type Enter = (talk: Talk) => Promise<Partial<Met>>;
@@ -32,6 +34,7 @@ const REST: Met = {
   endsAfterStop: ["idle"],
   pids: [],
   runs: () => [],
+  said: 1,
 };
 
 /** Whatever comes after the scripted ones is answered, too. */
@@ -82,6 +85,16 @@ const enter: Readonly<Record<string, Enter>> = {
     await talk.send(`go ${script(talk, [say("Now. ", patient.call, second), say("Done.")])}`);
     const pid = await patient.pid();
     return { release: patient.release, pids: [pid], runs: () => [patient.runs(), linesOf(after)] };
+  },
+
+  "tool_executing, with messages that wait": async (talk) => {
+    const patient = patientCommand(talk);
+    await talk.send(`go ${script(talk, [say("Now. ", patient.call), say("Done."), say("And that.")])}`);
+    const pid = await patient.pid();
+    // What is accepted is not lost.
+    const answers = [await talk.send("Be quick.", "steer"), await talk.send("And then that.", "followUp")];
+    if (answers.some(({ status }) => status !== 202)) throw new Error("not accepted");
+    return { release: patient.release, pids: [pid], runs: () => [patient.runs()], said: 3 };
   },
 
   cancelling: async (talk) => {
