@@ -69,10 +69,9 @@ function linesOf({ words, place }: ScriptCommand, names: Names): string[][] {
 
 /** What a command reads, as far as it is known. */
 const inputOf = ({ input, place }: ScriptCommand, names: Names): string[] =>
-  input.flatMap((pieces) => {
-    const isEcho = pieces.includes(" ");
-    return expansions(pieces, names, place).map((line) => asScript(line.join(isEcho ? "" : "\n")));
-  });
+  input.flatMap(({ words, separator }) =>
+    expansions(words, names, place).map((line) => asScript(line.join(separator))),
+  );
 
 /** What is printed, as it is read: quotes are gone, and echo -e and printf make newlines. */
 const asScript = (text: string): string => asPattern(text).replaceAll("\\n", "\n");

@@ -17,17 +17,17 @@ import type { Names, Place, Source } from "./names.ts";
 export type ScriptCommand = {
   /** Its name and arguments. */
   readonly words: readonly Word[];
-  /** What it reads, where the script says it: texts, each in pieces that a newline divides. */
-  readonly input: readonly (readonly Source[])[];
+  readonly input: Input;
   readonly place: Place;
 };
+
+/** What a command reads, where the script says it: texts, each of words with a separator between them. */
+type Input = readonly { readonly words: readonly Source[]; readonly separator: " " | "\n" }[];
 
 export type Script =
   | { readonly kind: "parsed"; readonly commands: readonly ScriptCommand[] }
   /** A sentence's end. */
   | { readonly kind: "broken"; readonly problem: string };
-
-type Input = ScriptCommand["input"];
 
 /** Nodes of the tree within each other. Nobody writes it; reading it would take the more time the deeper it is. */
 const MAX_DEPTH = 200;
@@ -145,16 +145,27 @@ const wordsOf = ({ name, args }: Command): Word[] => [
 
 /** Here-documents and here-strings. */
 const fed = (redirects: readonly Redirection[]): Input =>
-  redirects.flatMap((redirect): Source[][] => {
-    if (redirect.type === "HereDoc") return [[redirect.body.text]];
-    return redirect.type === "HereString" && redirect.target !== undefined ? [[redirect.target]] : [];
+  redirects.flatMap((redirect) => {
+    const word = redirect.type === "HereDoc" ? redirect.body.text : target(redirect);
+    return word === undefined ? [] : [{ words: [word], separator: " " as const }];
   });
+
+const target = (redirect: Redirection): Word | undefined =>
+  redirect.type === "HereString" ? redirect.target : undefined;
 
 /** What a command surely prints: echo its arguments in a row, printf for each of them the format again. */
 function outputOf(node: SyntaxNode | undefined): Input {
   if (node?.type !== "Command") return [];
-  const [name, ...args] = wordsOf(node);
-  if (name?.value === "cat") return fed(node.redirects);
-  if (name?.value === "printf") return [args];
-  return name?.value === "echo" ? [args.flatMap((arg, n) => (n === 0 ? [arg] : [" ", arg]))] : [];
+  const [name, ...words] = wordsOf(node);
+  switch (name?.value) {
+    case "cat":
+      return fed(node.redirects);
+    case "echo":
+      return [{ words, separator: " " }];
+    case "printf":
+      return [{ words, separator: "\n" }];
+    case undefined:
+    default:
+      return [];
+  }
 }

@@ -21,6 +21,7 @@ const MAX_ALTERNATIVES = 64;
 const MAX_COMMANDS = 512;
 /** UTF-16 code units of one; no longer script could be run either. */
 const MAX_CHARS = 128 * 1024;
+
 /** Every command line that these words can become: its fields, the name first. */
 export function expansions(words: readonly Source[], names: Names, place: Place): string[][] {
   let lines: string[][] = [[]];
