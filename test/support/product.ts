@@ -28,6 +28,8 @@ export type Product = {
   /** Milliseconds from the start of the process to `ready`. */
   readonly startMs: number;
   readonly pidOf: (name: ProcessName) => number;
+  /** Aborted when it is stopped: nobody listens any more. */
+  readonly ended: AbortSignal;
   readonly stop: () => Promise<void>;
 };
 
@@ -51,7 +53,9 @@ export async function startProduct(dataDir?: string): Promise<Product> {
     },
   });
   let connection: Connection | null = null;
+  const ended = new AbortController();
   const stop = async (): Promise<void> => {
+    ended.abort();
     const exited = once(child, "exit");
     if (child.exitCode === null && child.signalCode === null) {
       child.kill("SIGTERM");
@@ -83,6 +87,7 @@ export async function startProduct(dataDir?: string): Promise<Product> {
     model,
     cwd: folder,
     startMs: performance.now() - started,
+    ended: ended.signal,
     pidOf: (name) => {
       const file =
         name === "postgres" ? join(data, "pg18", "postmaster.pid") : join(data, "run", `${name}.json`);

@@ -121,7 +121,7 @@ export class Talk {
   }
 
   async #listen(onSynced: () => void): Promise<void> {
-    const { signal } = this.#ended;
+    const signal = AbortSignal.any([this.#ended.signal, this.product.ended]);
     let last: number | null = null;
     while (!signal.aborted) {
       try {
