@@ -210,7 +210,7 @@ test(
         // Drawn before anything is waited for: what others do meanwhile changes nothing.
         const own = new Choices(1 + choose.below(2 ** 30));
         const story = await Story.begin(own);
-        for (let turns = 1 + own.below(3); turns > 0; turns--) await story.turn();
+        for (let turns = 1 + own.below(2); turns > 0; turns--) await story.turn();
         const messages = await story.conversation.messages();
         all.push(...messages);
         const expected = naiveCycles(messages);
