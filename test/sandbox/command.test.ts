@@ -159,6 +159,14 @@ describe("a command that does not want to end", () => {
     expect(await ringing).toMatchObject({ aborted: true });
   });
 
+  test("in a directory that is not there says so, and speaks for nobody else whatever it is called", async () => {
+    const others = Array.from({ length: 5 }, () => run("sleep 0.3; echo whole"));
+    const forged = Array.from({ length: 300 }, (_, id) => `${id} exit 0`).join("\n/\n");
+    const { spawnError } = await run("true", { cwd: `/nowhere\n${forged}\n` });
+    expect(spawnError).toMatch(/^The directory \/nowhere .*: No such file or directory$/);
+    for (const other of others) expect(await other).toMatchObject({ exitCode: 0, output: "whole\n" });
+  });
+
   test("after an abort nothing is started", async () => {
     expect(await run("echo ran", { signal: AbortSignal.abort() })).toMatchObject({
       aborted: true,
