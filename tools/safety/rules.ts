@@ -1,14 +1,9 @@
 /** Owns: the commands that are never run (REQ-BASH-007), one rule each. */
 import { posix } from "node:path";
 import { has, parseArguments, type Grammar } from "./options.ts";
-import { baseName } from "./wrappers.ts";
+import { baseName, GIT } from "./wrappers.ts";
 import { asPattern } from "./words.ts";
 
-const GIT: Grammar = {
-  short: "Cc",
-  long: ["git-dir", "work-tree", "namespace", "super-prefix", "config-env", "exec-path", "attr-source"],
-  stopsAtOperand: true,
-};
 const PUSH: Grammar = { short: "o", long: ["push-option", "repo", "receive-pack", "exec"] };
 
 /** Whether there are rules for commands of this name. */

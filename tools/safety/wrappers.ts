@@ -76,8 +76,12 @@ const scripts = (texts: readonly string[], args: readonly string[] = []): Inner 
   scripts: texts.map((text) => ({ text, args })),
 });
 
-/** Commands of git that take others. */
-const GIT: Grammar = { short: "Cc", long: ["git-dir", "work-tree", "namespace"], stopsAtOperand: true };
+/** Up to the subcommand. */
+export const GIT: Grammar = {
+  short: "Cc",
+  long: ["git-dir", "work-tree", "namespace", "super-prefix", "config-env", "exec-path", "attr-source"],
+  stopsAtOperand: true,
+};
 
 const OTHERS = new Set(["eval", "watch", "trap", "source", ".", "find", "xargs", "git"]);
 
