@@ -51,7 +51,8 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
     max: DATABASE_CONNECTIONS,
   });
   const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
-  const requests = { db, history: new History(db), client, stallMs: config.llmStallMs };
+  const history = new History(db);
+  const requests = { db, history, client, stallMs: config.llmStallMs };
   const tools = toolActivities(db, [await realpath(config.dataDir).catch(() => config.dataDir)]);
   const common = {
     connection,
@@ -69,7 +70,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
       taskQueue: config.taskQueue,
       workflowBundle: { codePath: bundlePath },
       activities: {
-        ...rowActivities(db),
+        ...rowActivities(db, history),
         ...requestActivities(requests),
         ...toolActivitiesOf(config.toolHost, tools),
       },

@@ -2,22 +2,21 @@
  * Owns: what workflows may ask of activities, as types only: no implementation reaches the workflow bundle.
  * Every activity that performs an effect first commits the batches it is given (docs/architecture.md, rule 1).
  */
-import type { Batch, Committed } from "../machine/batch.ts";
+import type { Committed, Packed } from "../machine/batch.ts";
 import type { Context } from "../machine/context.ts";
 import type { Conversation, Mode, ToolCall } from "../machine/conversation.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { Profile, Sandbox } from "../machine/profile.ts";
 import type { Opening, RecentMessage } from "../workflows/contract.ts";
 
-export type CommitInput = {
+/** Batches that are not confirmed yet, ascending. */
+export type CommitInput = Packed & {
   readonly conversationId: string;
-  /** All batches that are not confirmed yet, ascending; the last one ordered the effect. */
-  readonly batches: readonly Batch[];
   /** Set until the first batch is confirmed. */
   readonly opening: Opening | null;
 };
 
-/** Of an activity with an effect. */
+/** Of an activity with an effect: all that are not confirmed; the last one ordered the effect. */
 export type EffectInput = CommitInput & {
   /** 0, and one more each time that the operation is ordered again because it had not started. */
   readonly order: number;
@@ -37,7 +36,7 @@ export type RequestEvent = EventOf<"llm_response"> | EventOf<"llm_failed"> | Eve
 export type ToolEvent = EventOf<"tool_completed">;
 
 export type RequestInput = EffectInput & { readonly profile: Profile; readonly requestId: string };
-export type ContinuationInput = RequestInput & { readonly rejectedToolCalls: readonly ToolCall[] };
+export type ContinuationInput = RequestInput & { readonly rejectedTools: readonly string[] };
 export type ToolInput = EffectInput & {
   readonly profile: Profile;
   readonly operationId: string;

@@ -51,11 +51,11 @@ async function tryCommit(
   order: { readonly claim: Claim; readonly since: LastRead | null },
   signal: AbortSignal,
 ): Promise<Answer | null> {
-  const { conversationId, batches, opening } = input;
+  const { conversationId, opening } = input;
   const deadline = performance.now() + GIVE_UP_AFTER_MS;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     try {
-      return await unlessAborted(commitAndRead(db, conversationId, batches, { opening, ...order }), signal);
+      return await unlessAborted(commitAndRead(db, conversationId, input, { opening, ...order }), signal);
     } catch (error) {
       if (signal.aborted) return null;
       if (!isUnavailable(error)) throw error;

@@ -47,6 +47,11 @@ export class History {
     return messages;
   }
 
+  /** Nothing will be asked of this conversation any more. */
+  forget(conversationId: string): void {
+    this.#known.delete(conversationId);
+  }
+
   /** null when the last known message is not the stored one. */
   async #extend(conversationId: string, known: readonly Message[]): Promise<readonly Message[] | null> {
     const last = known.at(-1);

@@ -14,7 +14,6 @@ import { buildRequest } from "../llm/request.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
 import { imageHashes, type Images } from "../llm/turns.ts";
 import type { Message } from "../machine/message.ts";
-import { namesOf } from "../machine/wording.ts";
 import { toolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, Performed, RequestEvent, RequestInput } from "./contract.ts";
 import { commitThen } from "./effect.ts";
@@ -50,7 +49,7 @@ export function requestActivities(
           buildContinuationRequest({
             messages,
             model: input.profile.model,
-            rejectedTools: namesOf(input.rejectedToolCalls),
+            rejectedTools: input.rejectedTools,
           }),
         ),
       ),

@@ -1,49 +1,58 @@
 /** Owns: the activities that read and write a conversation's rows and have no other effect; all may be repeated. */
-import { commit } from "../db/commit.ts";
+import { commitAndRead } from "../db/commit.ts";
 import type { Database } from "../db/connect.ts";
 import { deleteConversation } from "../db/conversations.ts";
 import { loadConversation } from "../db/load.ts";
 import { isTaken } from "../db/messages.ts";
 import { windowOf } from "../llm/models.ts";
-import { DEFAULT_LIMITS, type Context, type Limits } from "../machine/context.ts";
+import { DEFAULT_LIMITS, type Context } from "../machine/context.ts";
+import { outcomeOf } from "../machine/outcome.ts";
 import type { Profile } from "../machine/profile.ts";
 import { toolsFor } from "../tools/registry.ts";
 import type { ConversationActivities } from "./contract.ts";
+import type { History } from "./history.ts";
 import { withLiveness } from "./liveness.ts";
 
 type RowActivities = Pick<ConversationActivities, "load" | "commit" | "messageExists" | "remove">;
 
-export function rowActivities(db: Database, limits: Limits = DEFAULT_LIMITS): RowActivities {
+export function rowActivities(db: Database, history: History): RowActivities {
   return {
     load: ({ conversationId, opening, askedMessageIds }) =>
       withLiveness(async () => {
         const row = await loadConversation(db, conversationId, askedMessageIds);
         if (row === null) {
           if (opening === null) return null;
-          return { profile: opening.profile, context: contextOf(opening.profile, limits), stored: null };
+          return { profile: opening.profile, context: contextOf(opening.profile), stored: null };
         }
         const { profile, ...stored } = row;
-        return { profile, context: contextOf(profile, limits), stored };
+        return { profile, context: contextOf(profile), stored };
       }),
-    commit: ({ conversationId, batches, opening }) =>
-      withLiveness(() => commit(db, conversationId, batches, opening ?? undefined)),
+    commit: ({ conversationId, opening, ...packed }) =>
+      withLiveness(async () => {
+        const parts = { opening, claim: null, since: null };
+        const { committed } = await commitAndRead(db, conversationId, packed, parts);
+        const { value } = packed;
+        if (value !== null && outcomeOf(value.conversation.state) !== null) history.forget(conversationId);
+        return committed;
+      }),
     messageExists: ({ conversationId, messageId }) =>
       withLiveness(() => isTaken(db, conversationId, messageId)),
     remove: ({ conversationId }) =>
       withLiveness(async () => {
         await deleteConversation(db, conversationId);
+        history.forget(conversationId);
       }),
   };
 }
 
 /** What the machine may look at, from the registries of this worker's version. */
-function contextOf(profile: Profile, limits: Limits): Context {
+function contextOf(profile: Profile): Context {
   const isSubAgent = !profile.userInitiated;
   return {
     isSubAgent,
     contextWindow: windowOf(profile.model),
     sandboxAvailable: profile.sandbox.available,
     tools: toolsFor({ isSubAgent }).map((tool) => tool.name),
-    limits,
+    limits: DEFAULT_LIMITS,
   };
 }

@@ -3,7 +3,7 @@
  * The decision itself is in Postgres, in `commit_batches` (migrations/0001_commit_batches.sql), so that a commit
  * is one round trip.
  */
-import type { Batch, Claim, Committed } from "../machine/batch.ts";
+import { pack, unpackNotice, type Batch, type Claim, type Committed, type Packed } from "../machine/batch.ts";
 import type { Conversation } from "../machine/conversation.ts";
 import type { Block, Message } from "../machine/message.ts";
 import type { Profile } from "../machine/profile.ts";
@@ -34,7 +34,7 @@ export async function commit(
   claim?: Claim,
 ): Promise<Committed> {
   const parts = { opening: opening ?? null, claim: claim ?? null, since: null };
-  return (await commitAndRead(db, conversationId, batches, parts)).committed;
+  return (await commitAndRead(db, conversationId, pack(batches), parts)).committed;
 }
 
 /** A message that the caller has read; what comes after it is what is news to it. */
@@ -47,7 +47,7 @@ export type LastRead = Pick<Message, "id" | "sequence">;
 export async function commitAndRead(
   db: Database,
   conversationId: string,
-  batches: readonly Batch[],
+  { batches, value }: Packed,
   { opening, claim, since }: { opening: NewConversation | null; claim: Claim | null; since: LastRead | null },
 ): Promise<{ readonly committed: Committed; readonly news: readonly Message[] | null }> {
   const payload = encodeJson({
@@ -65,11 +65,11 @@ export async function commitAndRead(
       messages: batch.messages,
       events: [
         ...batch.messages.map((message) => ({ name: "message.added", messageId: message.id })),
-        ...batch.notices,
+        ...batch.notices.map((notice) => unpackNotice(notice, value)),
       ],
     })),
-    ...valueOf(batches.at(-1)),
-    images: [...new Set(batches.flatMap(imagesOf))],
+    ...columnsOf(value),
+    images: [...new Set(imagesOf(batches, value))],
   });
   const rows = await db.sql<
     { answer: Committed & { readonly news: readonly MessageJson[] | null } }[]
@@ -80,7 +80,7 @@ export async function commitAndRead(
   return { committed, news: news?.map(messageOfJson) ?? null };
 }
 
-function rowOf({ profile, title }: NewConversation, batches: readonly Batch[]) {
+function rowOf({ profile, title }: NewConversation, batches: Packed["batches"]) {
   const chosen = title?.trim() === "" ? null : title;
   const found = chosen ?? titleFrom(batches.flatMap((batch) => batch.messages));
   const shown = found ?? STAND_IN_TITLE;
@@ -88,9 +88,9 @@ function rowOf({ profile, title }: NewConversation, batches: readonly Batch[]) {
 }
 
 /** The columns of a value; `loadConversation` puts them together again. */
-function valueOf(batch: Batch | undefined) {
-  if (batch === undefined) return {};
-  const { state, mode, usage, queue, ...machine } = batch.conversation satisfies Conversation;
+function columnsOf(value: Packed["value"]) {
+  if (value === null) return {};
+  const { state, mode, usage, queue, ...machine } = value.conversation satisfies Conversation;
   const { kind, ...stateData } = state;
   return {
     state: kind,
@@ -98,13 +98,15 @@ function valueOf(batch: Batch | undefined) {
     mode,
     usage,
     machine,
-    awaits: batch.awaits,
+    awaits: value.awaits,
     queue: queue.map((message, position) => ({ ...message, position })),
   };
 }
 
-function imagesOf(batch: Batch): string[] {
-  const blocks = [...batch.messages.flatMap(blocksOf), ...batch.conversation.queue.flatMap((m) => m.images)];
+function imagesOf(batches: Packed["batches"], value: Packed["value"]): string[] {
+  const messages = batches.flatMap((batch) => batch.messages);
+  const queue = value?.conversation.queue ?? [];
+  const blocks = [...messages.flatMap(blocksOf), ...queue.flatMap((message) => message.images)];
   return blocks.flatMap((block) => (block.type === "image" && HASH.test(block.hash) ? [block.hash] : []));
 }
 

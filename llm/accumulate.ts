@@ -5,6 +5,7 @@
 import type { RawMessageStreamEvent } from "@anthropic-ai/sdk/resources/messages";
 import type { CallDefect } from "../machine/conversation.ts";
 import type { Json, JsonObject, ProviderBlock, TokenUsage } from "../machine/message.ts";
+import { CALLS_BYTES, jsonBytes } from "../machine/size.ts";
 
 export type Defect = { readonly call: number; readonly defect: CallDefect };
 
@@ -82,11 +83,17 @@ export class Accumulator {
     if (this.#stopReason === null) throw new BrokenStream("The response has no stop reason.");
     const parts = [...this.#parts.entries()].sort(([a], [b]) => a - b).map(([, part]) => part);
     const defects: Defect[] = [];
-    let call = 0;
+    let [call, bytes] = [0, 0];
     for (const part of parts) {
       const isLast = part === parts.at(-1);
-      const defect = parseInput(part, CUT_OFF.has(this.#stopReason) && isLast);
+      let defect = parseInput(part, CUT_OFF.has(this.#stopReason) && isLast);
       if (part.block.type !== "tool_use") continue;
+      const size = jsonBytes(part.block["input"]);
+      if (bytes + size <= CALLS_BYTES) bytes += size;
+      else {
+        defect ??= "too_long";
+        part.block["input"] = {};
+      }
       if (defect !== null) defects.push({ call, defect });
       call++;
     }

@@ -9,6 +9,7 @@ import type {
 import { Accumulator, type Accumulated, type Delta } from "./accumulate.ts";
 import type { ProviderClient } from "./client.ts";
 import { classify, type Failure } from "./errors.ts";
+import { jsonBytes, RESPONSE_BYTES } from "../machine/size.ts";
 
 export type LlmOutcome =
   | ({ readonly kind: "response"; readonly durationMs: number } & Accumulated)
@@ -53,7 +54,9 @@ export async function ask(asking: Asking): Promise<LlmOutcome> {
       if (delta !== null) onDelta?.(delta);
       if (!response.complete) continue;
       drain(events, close);
-      return { kind: "response", ...response.finish(), durationMs: Math.round(performance.now() - started) };
+      const finished = response.finish();
+      if (jsonBytes(finished.content) > RESPONSE_BYTES) return { kind: "failed", ...TOO_LONG };
+      return { kind: "response", ...finished, durationMs: Math.round(performance.now() - started) };
     }
     return { kind: "failed", ...(watchdog.stalled ? stalled(stallMs) : CUT_SHORT) };
   } catch (error) {
@@ -70,6 +73,13 @@ const CUT_SHORT: Failure = {
   errorKind: "network",
   message: "The connection to the model's provider ended in the middle of the answer.",
   retryable: true,
+  retryAfterMs: null,
+};
+
+const TOO_LONG: Failure = {
+  errorKind: "unknown",
+  message: `The model's answer was longer than ${RESPONSE_BYTES} bytes, so it could not be kept.`,
+  retryable: false,
   retryAfterMs: null,
 };
 

@@ -23,6 +23,22 @@ export type Batch = {
   readonly archived: boolean | null;
 };
 
+/** The value after a batch. */
+export type Value = Pick<Batch, "conversation" | "awaits">;
+
+/** A notice that says nothing but what the value says is sent without it. */
+type ShortNotice =
+  | { readonly name: "state.changed"; readonly data: { readonly cycleId: string | null } }
+  | { readonly name: "queue.changed"; readonly data: Record<string, never> };
+
+/** What one batch appends. */
+export type Appended = Omit<Batch, keyof Value | "notices"> & {
+  readonly notices: readonly (Notice | ShortNotice)[];
+};
+
+/** Batches on their way to Postgres: each value would be overwritten by the next, so only the last is sent, once. */
+export type Packed = { readonly batches: readonly Appended[]; readonly value: Value | null };
+
 /** Who is about to perform the operation that the last batch ordered. */
 export type Claim = {
   readonly operationId: string;
@@ -64,4 +80,35 @@ export function toBatch(
     notices,
     archived: null,
   };
+}
+
+export function pack(batches: readonly Batch[]): Packed {
+  const last = batches.at(-1);
+  return {
+    batches: batches.map((batch) => {
+      const { conversation, awaits, notices, ...appended } = batch;
+      return {
+        ...appended,
+        notices: batch === last ? notices.map((notice) => shorten(notice, batch)) : notices,
+      };
+    }),
+    value: last === undefined ? null : { conversation: last.conversation, awaits: last.awaits },
+  };
+}
+
+/** The notices of a packed batch, whole again. */
+export function unpackNotice(notice: Notice | ShortNotice, value: Value | null): Notice {
+  if (value === null) return notice as Notice;
+  const { state, queue } = value.conversation;
+  if (notice.name === "state.changed") return { name: notice.name, data: { state, ...notice.data } };
+  if (notice.name === "queue.changed") return { name: notice.name, data: { queue, ...notice.data } };
+  return notice;
+}
+
+function shorten(notice: Notice, { conversation }: Value): Notice | ShortNotice {
+  if (notice.name === "state.changed" && notice.data.state === conversation.state)
+    return { name: notice.name, data: { cycleId: notice.data.cycleId } };
+  if (notice.name === "queue.changed" && notice.data.queue === conversation.queue)
+    return { name: notice.name, data: {} };
+  return notice;
 }

@@ -16,6 +16,11 @@ export const MAX_SUB_AGENTS_A_CALL = 16;
 /** The rest of a call's sub-agents wait until one of these has finished. */
 export const MAX_PARALLEL_SUB_AGENTS = 8;
 
+/** Characters of one call's tasks: they are in the state of the parent, and in each of its commits. */
+const MAX_TASKS_LENGTH = 32_768;
+/** A day. */
+export const MAX_TIMEOUT_SECONDS = 86_400;
+
 export type Checked<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string };
 
@@ -50,7 +55,7 @@ export function checkSpawn(input: Json): Checked<readonly Omit<SubAgentTask, "id
     if (!isText(task)) return bad('each task needs a "task" text.');
     if (model !== undefined && !isText(model)) return bad('"model" must be a text.');
     if (timeoutSeconds !== undefined && !isSeconds(timeoutSeconds)) {
-      return bad('"timeoutSeconds" must be a positive number.');
+      return bad(`"timeoutSeconds" must be a positive number of at most ${MAX_TIMEOUT_SECONDS}.`);
     }
     checked.push({
       task,
@@ -58,6 +63,11 @@ export function checkSpawn(input: Json): Checked<readonly Omit<SubAgentTask, "id
       ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
     });
   }
+  const length = checked.reduce((sum, { task }) => sum + task.length, 0);
+  if (length > MAX_TASKS_LENGTH)
+    return bad(
+      `the tasks may have at most ${MAX_TASKS_LENGTH} characters in all; name files instead of quoting them.`,
+    );
   return good(checked);
 }
 
@@ -70,4 +80,4 @@ const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !isList(value);
 const isText = (value: Json | undefined): value is string => typeof value === "string" && value.trim() !== "";
 const isSeconds = (value: Json): value is number =>
-  typeof value === "number" && value > 0 && value < Infinity;
+  typeof value === "number" && value > 0 && value <= MAX_TIMEOUT_SECONDS;

@@ -17,7 +17,7 @@ import type {
 export type Mode = "restricted" | "unrestricted";
 
 /** Why a call cannot run whatever its name. */
-export type CallDefect = "malformed_json" | "truncated";
+export type CallDefect = "malformed_json" | "truncated" | "too_long";
 
 export type ToolCall = {
   readonly id: string;

@@ -6,6 +6,7 @@ import type { Draft } from "./draft.ts";
 import type { ConversationEvent } from "./event.ts";
 import type { Rejection } from "./rejection.ts";
 import { startRun } from "./run.ts";
+import { jsonBytes, QUEUE_BYTES } from "./size.ts";
 import { toPerson } from "./wording.ts";
 
 type UserMessage = Extract<ConversationEvent, { kind: "user_message" }>;
@@ -53,6 +54,8 @@ function enqueue(draft: Draft, message: UserMessage, refusal: Rejection): Reject
   if (delivery === "direct") return refusal;
   const { queue } = draft.conversation;
   const { queued } = draft.context.limits;
+  const bytes = jsonBytes([...queue.map((waiting) => waiting.text), text]);
+  if (queue.length > 0 && bytes > QUEUE_BYTES) return { code: "queue_full", message: toPerson.queueTooLong };
   if (queue.length >= queued) return { code: "queue_full", message: toPerson.queueFull(queued) };
   draft.set({ queue: [...queue, { messageId, delivery, text, images, createdAt: draft.time }] });
   return null;

@@ -21,6 +21,7 @@ import { toModel } from "./wording.ts";
 const DEFECTS: Record<CallDefect, string> = {
   malformed_json: toModel.malformedJson,
   truncated: toModel.truncated,
+  too_long: toModel.tooLong,
 };
 
 /** Starts the calls of a response. */

@@ -5,6 +5,7 @@
 import type { ErrorKind, RunStopReason } from "./message.ts";
 import type { QueuedMessage, StateOf, SubAgentOutcome } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
+import { boundedOutcome } from "./outcome.ts";
 import { toPerson } from "./wording.ts";
 
 type RootMessage = Pick<QueuedMessage, "messageId" | "text" | "images"> & {
@@ -88,8 +89,7 @@ export function stopRun(draft: Draft, reason: RunStopReason): void {
 /** REQ-BED-008: a sub-agent's success. */
 export function completeSubAgent(draft: Draft, outcome: Omit<StateOf<"completed">, "kind">): void {
   stopRun(draft, "completed");
-  draft.enter({ kind: "completed", ...outcome });
-  draft.order({ kind: "notify_parent", outcome });
+  endSubAgent(draft, { kind: "completed", ...outcome });
 }
 
 /** REQ-BED-008, 024: a sub-agent's failure, told to its parent. */
@@ -100,8 +100,12 @@ export function failSubAgent(draft: Draft, outcome: Extract<SubAgentOutcome, { e
     content: [{ errorKind: outcome.errorKind, message: outcome.error }],
   });
   stopRun(draft, "error");
-  draft.enter({ kind: "failed", ...outcome });
-  draft.order({ kind: "notify_parent", outcome });
+  endSubAgent(draft, { kind: "failed", ...outcome });
+}
+
+function endSubAgent(draft: Draft, end: StateOf<"completed"> | StateOf<"failed">): void {
+  draft.enter(end);
+  draft.order({ kind: "notify_parent", outcome: boundedOutcome(end) });
 }
 
 function startNext(draft: Draft): void {

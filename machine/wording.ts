@@ -3,6 +3,7 @@
  * (notes, errors, refusals). Kept together so that they can be read, and changed, as one voice.
  */
 import type { CancelledBy, SubAgentOutcome, ToolCall } from "./conversation.ts";
+import { bounded } from "./outcome.ts";
 
 export const toModel = {
   skippedByCancel: "Skipped due to cancellation",
@@ -16,6 +17,8 @@ export const toModel = {
     "The input of this call was not valid JSON, so it was not executed. Send the call again with valid JSON.",
   truncated:
     "This call was cut off by the output limit, so it was not executed. Send it again, in smaller pieces if it is long.",
+  tooLong:
+    "The inputs of this response's calls were too long together, so this one was not executed. Send it again, in smaller pieces.",
   continueText: "Your last message was cut off by the output limit. Continue exactly where it ended.",
   alreadyUnrestricted: "Already in Unrestricted mode",
   upgradeApproved: "The user approved the upgrade. The conversation is now in Unrestricted mode.",
@@ -47,6 +50,7 @@ export const toPerson = {
   subAgentReadOnly: "A sub-agent is directed by its parent conversation. Send the message there.",
   queueFull: (limit: number): string =>
     `${limit} messages are waiting already. Withdraw one, or wait for the agent.`,
+  queueTooLong: "The messages that wait are too long together. Withdraw one, or wait for the agent.",
   alreadyDelivered: "This message is not waiting: it was delivered or never queued.",
   noPendingApproval: "No mode upgrade is waiting for a decision.",
   approvalMismatch: (pending: string): string => `Another request is waiting for a decision: ${pending}.`,
@@ -66,7 +70,7 @@ export const toPerson = {
     parent: "Cancelled with its parent",
     timeout: "Timed out",
   } satisfies Record<CancelledBy, string>,
-  interrupted: "Interrupted by a restart of the system.",
+  interrupted: "Interrupted: the system restarted, or the workflow was ended from outside.",
 } as const;
 
 export const summaries = {
@@ -75,22 +79,13 @@ export const summaries = {
     "Context limit reached. The continuation summary could not be generated. Please start a new conversation.",
 } as const;
 
-/** Characters of each sub-agent's text that the parent's model gets to read. */
-const OUTCOME_LIMIT = 16_384;
-
-const bounded = (text: string): string =>
-  text.length <= OUTCOME_LIMIT
-    ? text
-    : `${text.slice(0, OUTCOME_LIMIT).toWellFormed()}\n… ${text.length - OUTCOME_LIMIT} characters cut …`;
-
 /** One sub-agent's outcome, as its parent's model reads it. */
 export function describeOutcome(position: number, task: string, outcome: SubAgentOutcome): string {
   const head = `Task ${position}: ${bounded(task)}`;
   if ("result" in outcome)
-    return `${head}\n${outcome.success ? "Succeeded" : "Did not succeed"}: ${bounded(outcome.result)}`;
-  const partial =
-    outcome.partialResult === undefined ? "" : `\nPartial result: ${bounded(outcome.partialResult)}`;
-  return `${head}\nFailed (${outcome.errorKind}): ${bounded(outcome.error)}${partial}`;
+    return `${head}\n${outcome.success ? "Succeeded" : "Did not succeed"}: ${outcome.result}`;
+  const partial = outcome.partialResult === undefined ? "" : `\nPartial result: ${outcome.partialResult}`;
+  return `${head}\nFailed (${outcome.errorKind}): ${outcome.error}${partial}`;
 }
 
 /** The tool calls that a continuation's prompt mentions (REQ-BED-020) are named, not shown. */

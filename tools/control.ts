@@ -6,6 +6,7 @@ import { z } from "zod";
 import {
   MAX_PARALLEL_SUB_AGENTS,
   MAX_SUB_AGENTS_A_CALL,
+  MAX_TIMEOUT_SECONDS,
   SPAWN_TOOL,
   SUBMIT_TOOL,
   UPGRADE_TOOL,
@@ -38,11 +39,17 @@ export const spawnAgents: ToolDescription = {
               .min(1)
               .describe("The whole task, with everything that it needs to be understood"),
             model: z.string().min(1).optional().describe("A model id; default: this conversation's model"),
-            timeoutSeconds: z.number().positive().optional().describe("Seconds after which it is given up"),
+            timeoutSeconds: z
+              .number()
+              .positive()
+              .max(MAX_TIMEOUT_SECONDS)
+              .optional()
+              .describe("Seconds after which it is given up"),
           }),
         )
         .min(1)
-        .max(MAX_SUB_AGENTS_A_CALL),
+        .max(MAX_SUB_AGENTS_A_CALL)
+        .describe("One for each sub-agent"),
     }),
   ),
 };

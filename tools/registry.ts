@@ -1,7 +1,7 @@
 /** Owns: which conversation has which tools, and finding the one to run. */
 import type { Json } from "../machine/message.ts";
 import { bash } from "./bash.ts";
-import { requestModeUpgrade, submitResult, type ToolDescription } from "./control.ts";
+import { requestModeUpgrade, spawnAgents, submitResult, type ToolDescription } from "./control.ts";
 import { edit } from "./edit.ts";
 import { find } from "./find.ts";
 import { grep } from "./grep.ts";
@@ -24,7 +24,7 @@ const toDescription = ({ name, description, inputSchema }: Tool): ToolDescriptio
 });
 
 const STANDARD: readonly ToolDescription[] = [...RUNNABLE.values()].map(toDescription);
-const FOR_USERS: readonly ToolDescription[] = [...STANDARD, requestModeUpgrade];
+const FOR_USERS: readonly ToolDescription[] = [...STANDARD, requestModeUpgrade, spawnAgents];
 const FOR_SUB_AGENTS: readonly ToolDescription[] = [...STANDARD, submitResult];
 
 /**

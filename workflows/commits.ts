@@ -4,7 +4,7 @@
  */
 import type { CancellationScope } from "@temporalio/workflow";
 import type { CommitInput } from "../activities/contract.ts";
-import type { Committed } from "../machine/batch.ts";
+import { pack, type Batch, type Committed } from "../machine/batch.ts";
 import { commit } from "./activities.ts";
 import type { Opening, SendMessageInput } from "./contract.ts";
 import type { Ledger } from "./ledger.ts";
@@ -24,6 +24,8 @@ export class Commits {
   readonly #onFork: (accepted: readonly SendMessageInput[]) => void;
   #opening: Opening | null;
   #underWay = 0;
+  /** The latest commit of its own, and the step that it goes up to. */
+  #settling: { readonly step: number; readonly done: Promise<void> } | null = null;
   #closed = false;
   /** Messages by the step that took them. */
   readonly #accepted = new Map<number, SendMessageInput>();
@@ -36,25 +38,34 @@ export class Commits {
     this.#onFork = onFork;
   }
 
-  /** Everything recorded is confirmed. */
+  /** Everything recorded is confirmed, or no confirmation is waited for. */
   get isSettled(): boolean {
-    return this.#underWay === 0 && this.ledger.unconfirmed.length === 0;
+    return this.#underWay === 0 && (this.#closed || this.ledger.unconfirmed.length === 0);
   }
 
-  /** What the next commit has to carry. */
+  /** What the commit of an effect has to carry: everything. */
   pending(): CommitInput {
-    return {
-      conversationId: this.#conversationId,
-      batches: this.ledger.unconfirmed,
-      opening: this.#opening,
-    };
+    return this.#inputOf(this.ledger.unconfirmed);
+  }
+
+  /** Whether that is one commit's worth; else it has to be settled first. */
+  get fits(): boolean {
+    return this.ledger.fitting.length === this.ledger.unconfirmed.length;
   }
 
   /** Resolves when everything recorded so far is in Postgres, however long that takes. */
-  async settle(): Promise<void> {
+  settle(): Promise<void> {
+    const { step } = this.ledger;
+    if (this.#settling?.step !== step) this.#settling = { step, done: this.#commit() };
+    return this.#settling.done;
+  }
+
+  async #commit(): Promise<void> {
+    const { step } = this.ledger;
     this.#underWay++;
     try {
-      this.confirm(await this.#base.run(() => commit(this.pending())));
+      do this.confirm(await this.#base.run(() => commit(this.#inputOf(this.ledger.fitting))));
+      while (!this.#closed && (this.ledger.unconfirmed[0]?.step ?? Infinity) <= step);
     } finally {
       this.#underWay--;
     }
@@ -74,6 +85,10 @@ export class Commits {
     }
     if (answer.confirmed > 0) this.#opening = null;
     for (const step of this.#accepted.keys()) if (step <= answer.confirmed) this.#accepted.delete(step);
+  }
+
+  #inputOf(batches: readonly Batch[]): CommitInput {
+    return { ...pack(batches), conversationId: this.#conversationId, opening: this.#opening };
   }
 
   /** No answer counts any more. */

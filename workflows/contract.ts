@@ -8,7 +8,7 @@
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { Batch } from "../machine/batch.ts";
 import type { Context } from "../machine/context.ts";
-import type { Conversation, Decision, Mode, State } from "../machine/conversation.ts";
+import type { CancelledBy, Conversation, Decision, Mode, State } from "../machine/conversation.ts";
 import type { Operation } from "../machine/effect.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
 import type { Profile } from "../machine/profile.ts";
@@ -102,7 +102,8 @@ export const removeUpdate = defineUpdate<null>("remove");
 /** Their inputs may be typed by hand: inputs.ts checks them. */
 export const sendMessageSignal = defineSignal<[Partial<SendMessageInput> & { text: string }]>("sendMessage");
 export const withdrawMessageSignal = defineSignal<[{ messageId: string }]>("withdrawMessage");
-export const cancelSignal = defineSignal<[{ clearQueue?: boolean }?]>("cancel");
+/** A parent's to its sub-agent says why. */
+export const cancelSignal = defineSignal<[{ clearQueue?: boolean; by?: CancelledBy }?]>("cancel");
 export const decideUpgradeSignal =
   defineSignal<[{ decision: Decision; toolCallId?: string }]>("decideUpgrade");
 export const downgradeSignal = defineSignal("downgrade");

@@ -5,8 +5,8 @@
  */
 import { CancellationScope, continueAsNew, setHandler } from "@temporalio/workflow";
 import { isWorking, type SubAgentOutcome } from "../machine/conversation.ts";
+import { outcomeOf } from "../machine/outcome.ts";
 import { stateQuery, type ConversationStart } from "./contract.ts";
-import { canceller } from "./handling.ts";
 import { Runtime } from "./runtime.ts";
 import { handleSignals } from "./signals.ts";
 import { handleUpdates } from "./updates.ts";
@@ -22,10 +22,13 @@ export async function conversation(start: ConversationStart): Promise<SubAgentOu
     step: runtime.ledger.step,
     unconfirmed: runtime.ledger.unconfirmed,
   }));
-  // `temporal workflow cancel` counts as the person's cancel; it does not end the workflow.
-  CancellationScope.current().cancelRequested.catch(() =>
-    runtime.apply({ kind: "user_cancel", clearQueue: false, by: canceller(runtime) }),
-  );
+  // `temporal workflow cancel` counts as the person's cancel; it does not end the workflow. A sub-agent whose parent's
+  // workflow has ended gets the same from the server.
+  CancellationScope.current().cancelRequested.catch(async () => {
+    await runtime.wait(() => runtime.isReady);
+    const by = runtime.identity?.context.isSubAgent === true ? "parent" : "user";
+    runtime.apply({ kind: "user_cancel", clearQueue: false, by });
+  });
   return CancellationScope.nonCancellable(() => live(runtime, start));
 }
 
@@ -41,23 +44,14 @@ async function live(runtime: Runtime, start: ConversationStart): Promise<SubAgen
       continue;
     }
     const carried = isOver(runtime) ? null : runtime.carry();
-    if (carried === null) return outcomeOf(runtime);
+    if (carried === null) return outcomeOf(runtime.conversation.state);
     await continueAsNew<typeof conversation>({ conversationId: start.conversationId, carried });
   }
 }
 
 const isOver = (runtime: Runtime): boolean =>
   runtime.identity === null ||
-  outcomeOf(runtime) !== null ||
+  outcomeOf(runtime.conversation.state) !== null ||
   (runtime.archived && !isWorking(runtime.conversation.state));
 
 const mayLeave = (runtime: Runtime): boolean => isOver(runtime) || runtime.isLong;
-
-/** The result of a sub-agent that has ended; null for anybody else. */
-function outcomeOf(runtime: Runtime): SubAgentOutcome | null {
-  const { state } = runtime.conversation;
-  if (state.kind === "completed") return { result: state.result, success: state.success };
-  if (state.kind !== "failed") return null;
-  const { error, errorKind, partialResult } = state;
-  return partialResult === undefined ? { error, errorKind } : { error, errorKind, partialResult };
-}

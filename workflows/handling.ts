@@ -1,14 +1,8 @@
 /** Owns: what updates and signals have in common beyond handing an event to the machine. */
-import type { CancelledBy } from "../machine/conversation.ts";
 import * as activities from "./activities.ts";
 import type { Runtime } from "./runtime.ts";
 
 const REMOVE_WITHIN_MS = 5_000;
-
-/** A sub-agent is cancelled by its parent; nobody else talks to it. */
-export function canceller(runtime: Runtime): CancelledBy {
-  return runtime.identity?.context.isSubAgent === true ? "parent" : "user";
-}
 
 /** Archiving stops the work first. */
 export async function archive(runtime: Runtime, archived: boolean): Promise<void> {

@@ -2,8 +2,9 @@
  * Owns: what comes in through signals and updates, checked by plain guards: it may be typed by hand at a CLI, and
  * what throws in a workflow blocks the conversation. Each function gives the input with its defaults, or null.
  */
-import type { Decision } from "../machine/conversation.ts";
+import type { CancelledBy, Decision } from "../machine/conversation.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
+import { jsonBytes, TEXT_BYTES } from "../machine/size.ts";
 import type { SendMessageInput } from "./contract.ts";
 
 /** `messageId` may be left out by a signal. */
@@ -11,7 +12,8 @@ export function readMessage(
   input: unknown,
 ): (Omit<SendMessageInput, "messageId"> & { messageId: string | null }) | null {
   const { text, messageId = null, images = [], delivery = "direct" } = fields(input);
-  if (typeof text !== "string" || !isImages(images) || !isDelivery(delivery)) return null;
+  if (typeof text !== "string" || jsonBytes(text) > TEXT_BYTES || !isImages(images) || !isDelivery(delivery))
+    return null;
   if (messageId !== null && !isId(messageId)) return null;
   return text.trim() === "" && images.length === 0 ? null : { text, messageId, images, delivery };
 }
@@ -21,10 +23,12 @@ export function readMessageId(input: unknown): string | null {
   return isId(messageId) ? messageId : null;
 }
 
-/** No input means the defaults. */
-export function readCancel(input: unknown): { readonly clearQueue: boolean } | null {
-  const { clearQueue = false } = fields(input);
-  return typeof clearQueue === "boolean" ? { clearQueue } : null;
+/** No input means the defaults: a person's cancel. */
+export function readCancel(
+  input: unknown,
+): { readonly clearQueue: boolean; readonly by: CancelledBy } | null {
+  const { clearQueue = false, by = "user" } = fields(input);
+  return typeof clearQueue === "boolean" && isCanceller(by) ? { clearQueue, by } : null;
 }
 
 /** Without a call the pending one is meant. */
@@ -55,6 +59,9 @@ const isId = (value: unknown): value is string =>
 
 const isDelivery = (value: unknown): value is Delivery =>
   value === "direct" || value === "steer" || value === "followUp";
+
+const isCanceller = (value: unknown): value is CancelledBy =>
+  value === "user" || value === "parent" || value === "timeout";
 
 const isImages = (value: unknown): value is readonly ImageBlock[] =>
   Array.isArray(value) && value.every((image) => fields(image)["type"] === "image");

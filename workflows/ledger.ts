@@ -3,15 +3,18 @@
  * not fit what was written (architecture, rule 2). Performs nothing itself.
  */
 import { uuid4 } from "@temporalio/workflow";
-import { toBatch, type Batch, type Committed } from "../machine/batch.ts";
+import { pack, toBatch, type Batch, type Committed } from "../machine/batch.ts";
 import type { Conversation } from "../machine/conversation.ts";
 import type { Effect } from "../machine/effect.ts";
 import { timestamp } from "../machine/ids.ts";
+import { COMMIT_BYTES, jsonBytes } from "../machine/size.ts";
 
 export class Ledger {
   #step: number;
   #batchId: string | null;
   #unconfirmed: Batch[] = [];
+  /** What each of those adds to a commit, and what its value does if it is the last, in bytes. */
+  readonly #sizes = new WeakMap<Batch, { readonly appended: number; readonly value: number }>();
 
   constructor(step: number, batchId: string | null) {
     this.#step = step;
@@ -32,10 +35,25 @@ export class Ledger {
     return this.#unconfirmed;
   }
 
+  /** The first of them, as many as one commit takes; one at least. */
+  get fitting(): readonly Batch[] {
+    let [count, bytes] = [0, 0];
+    for (const batch of this.#unconfirmed) {
+      const { appended, value } = this.#sizes.get(batch) ?? { appended: 0, value: 0 };
+      bytes += appended;
+      if (count > 0 && bytes + value > COMMIT_BYTES) break;
+      count++;
+    }
+    return this.#unconfirmed.slice(0, count);
+  }
+
   record(conversation: Conversation, effects: readonly Effect[], archived: boolean | null, at: number): void {
     const id = uuid4();
     const head = { step: this.#step + 1, id, previous: this.#batchId, at: timestamp(at) };
-    this.#unconfirmed.push({ ...toBatch(head, conversation, effects), archived });
+    const batch: Batch = { ...toBatch(head, conversation, effects), archived };
+    const { batches, value } = pack([batch]);
+    this.#sizes.set(batch, { appended: jsonBytes(batches), value: jsonBytes(value) });
+    this.#unconfirmed.push(batch);
     this.#step = head.step;
     this.#batchId = id;
   }

@@ -14,16 +14,19 @@ import type { Committed } from "../machine/batch.ts";
 import type { Operation } from "../machine/effect.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { Profile } from "../machine/profile.ts";
+import { namesOf } from "../machine/wording.ts";
 import { requestContinuation, requestLlm } from "./activities.ts";
-import { runSubAgent } from "./sub-agents.ts";
+import type { SubAgents } from "./sub-agents.ts";
 import type { ToolHost } from "./tool-host.ts";
 
 /** What an operation needs from its conversation while it runs. */
 export type Surroundings = {
   readonly profile: Profile;
   readonly tools: ToolHost;
-  /** What the next commit has to carry, as of now. */
+  readonly subAgents: SubAgents;
+  /** What the next commit has to carry, as of now; and whether it is not too much for an activity with an effect. */
   readonly pending: () => CommitInput;
+  readonly fits: () => boolean;
   readonly confirm: (answer: Committed) => void;
   /** Resolves when everything recorded so far is in Postgres. */
   readonly settle: () => Promise<void>;
@@ -81,7 +84,7 @@ export async function perform(
   scope: CancellationScope,
   around: Surroundings,
 ): Promise<ConversationEvent | null> {
-  const { profile, tools } = around;
+  const { profile, tools, subAgents } = around;
   switch (operation.kind) {
     case "request_llm": {
       const { requestId, attempt } = operation;
@@ -101,7 +104,7 @@ export async function perform(
         around,
         (input) =>
           requestContinuation.executeWithOptions(options, [
-            { ...input, profile, requestId, rejectedToolCalls },
+            { ...input, profile, requestId, rejectedTools: namesOf(rejectedToolCalls) },
           ]),
         (problem) => requestLost(requestId, problem),
       );
@@ -122,8 +125,11 @@ export async function perform(
           return { kind: "retry_due" as const, requestId: operation.requestId };
         })
         .catch(nothingIfCancelled);
-    case "spawn_sub_agent":
-      return runSubAgent(operation.subAgent, profile, scope);
+    case "spawn_sub_agent": {
+      const { subAgent } = operation;
+      const outcome = await scope.run(() => subAgents.run(subAgent, profile, around.settle()));
+      return { kind: "sub_agent_finished", id: subAgent.id, outcome };
+    }
   }
 }
 
@@ -139,6 +145,7 @@ async function carry<E extends ConversationEvent>(
 ): Promise<E> {
   for (let order = 0; ; order++) {
     try {
+      if (!around.fits()) await around.settle();
       const performed = await scope.run(() => call({ ...around.pending(), order }));
       switch (performed.kind) {
         case "done":

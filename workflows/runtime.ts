@@ -20,12 +20,13 @@ import { Ledger } from "./ledger.ts";
 import { carriesCommit } from "./operations.ts";
 import { ordersOf } from "./orders.ts";
 import { RecentMessages } from "./recent-messages.ts";
-import { cancelSubAgent } from "./sub-agents.ts";
+import { SubAgents } from "./sub-agents.ts";
 import { ToolHost } from "./tool-host.ts";
 import { Visibility } from "./visibility.ts";
 
 /** From here on a run makes room for the next as soon as nothing is in flight: replays stay fast. */
 const LONG_HISTORY = 1_000;
+const LARGE_HISTORY_BYTES = 8 * 1024 * 1024;
 const FORK_NOTE =
   "This conversation's workflow was reset or started anew. It continues from what is stored; nothing stored was changed.";
 
@@ -38,6 +39,7 @@ export class Runtime {
   /** Everything runs in here, so that a cancel of the workflow reaches nothing but the machine. */
   readonly #base = new CancellationScope({ cancellable: false });
   readonly #tools = new ToolHost();
+  readonly #subAgents = new SubAgents();
   readonly #inFlight = new InFlight(this.#base, (event) => this.apply(event));
   #commits: Commits;
   #identity: Identity | null = null;
@@ -92,7 +94,8 @@ export class Runtime {
 
   /** The next run should take over, here or between two rounds. */
   get isLong(): boolean {
-    return workflowInfo().historyLength >= LONG_HISTORY;
+    const { historyLength, historySize } = workflowInfo();
+    return historyLength >= LONG_HISTORY || historySize >= LARGE_HISTORY_BYTES;
   }
 
   /** Runs what must go on in a workflow that was cancelled, too. */
@@ -130,7 +133,8 @@ export class Runtime {
     this.#inFlight.forget();
     const askedMessageIds = redeliver.map((message) => message.messageId);
     const loaded = await this.#base.run(() =>
-      load({ conversationId: this.#id, opening: this.#opening, askedMessageIds }),
+      // A fork has a row, or had one: of a sub-agent that its parent's removal took along.
+      load({ conversationId: this.#id, opening: isFork ? null : this.#opening, askedMessageIds }),
     );
     this.#ready = true;
     this.#identity = null;
@@ -263,7 +267,7 @@ export class Runtime {
   #carryOut(effects: readonly Effect[]): void {
     const { aborts, subAgentsToCancel, operations } = ordersOf(effects);
     for (const id of aborts) this.#inFlight.abort(id);
-    for (const id of subAgentsToCancel) void this.#base.run(() => cancelSubAgent(id));
+    for (const id of subAgentsToCancel) void this.#base.run(() => this.#subAgents.cancel(id));
     const carriers = operations.filter(carriesCommit);
     const isLater = carriers.length > 0 && this.#inFlight.isEmpty && this.isLong;
     if (isLater) this.#inFlight.defer(operations);
@@ -277,7 +281,9 @@ export class Runtime {
     this.#inFlight.start(operation, {
       profile: this.#identity.profile,
       tools: this.#tools,
+      subAgents: this.#subAgents,
       pending: () => commits.pending(),
+      fits: () => commits.fits,
       confirm: (answer) => commits.confirm(answer),
       settle: () => commits.settle(),
     });

@@ -6,7 +6,7 @@ import { setHandler, uuid4 } from "@temporalio/workflow";
 import type { ConversationEvent } from "../machine/event.ts";
 import { messageExists } from "./activities.ts";
 import * as contract from "./contract.ts";
-import { archive, canceller, remove } from "./handling.ts";
+import { archive, remove } from "./handling.ts";
 import { readArchive, readCancel, readDecision, readMessage, readMessageId, readRestart } from "./inputs.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -57,10 +57,7 @@ export function handleSignals(runtime: Runtime): void {
   });
   setHandler(contract.cancelSignal, (input) => {
     const cancel = readCancel(input);
-    return take(
-      "cancel",
-      cancel === null ? null : { kind: "user_cancel", ...cancel, by: canceller(runtime) },
-    );
+    return take("cancel", cancel === null ? null : { kind: "user_cancel", ...cancel });
   });
   setHandler(contract.decideUpgradeSignal, (input) => {
     const decision = readDecision(input);

@@ -1,52 +1,126 @@
 /**
- * Owns: a sub-agent as a child workflow of the same definition, and how its end becomes the parent's event
- * (REQ-BED-008). A child is cancelled by signal, so that its own machine ends it.
+ * Owns: sub-agents as child workflows of the same definition (REQ-BED-008; docs/sub-agents.md). A child is cancelled by
+ * signal, so that its own machine ends it, and its end is the parent's event whatever became of its workflow.
  */
 import {
   CancellationScope,
+  type ChildWorkflowHandle,
   executeChild,
   getExternalWorkflowHandle,
-  isCancellation,
   ParentClosePolicy,
+  sleep,
+  startChild,
+  type Workflow,
 } from "@temporalio/workflow";
 import type { SubAgentOutcome, SubAgentTask } from "../machine/conversation.ts";
-import type { ConversationEvent } from "../machine/event.ts";
 import type { Profile } from "../machine/profile.ts";
-import { cancelSignal, CONVERSATION_WORKFLOW, type Opening, WORKFLOW_TASK_TIMEOUT } from "./contract.ts";
+import {
+  cancelSignal,
+  CONVERSATION_WORKFLOW,
+  type ConversationStart,
+  type Opening,
+  WORKFLOW_TASK_TIMEOUT,
+} from "./contract.ts";
 
-/** Runs the child to its end. It always answers: a child that was terminated or never started has failed. */
-export async function runSubAgent(
-  task: SubAgentTask,
-  parent: Profile,
-  scope: CancellationScope,
-): Promise<ConversationEvent> {
-  return { kind: "sub_agent_finished", id: task.id, outcome: await scope.run(() => outcomeOf(task, parent)) };
-}
+type SubAgentWorkflow = (start: ConversationStart) => Promise<SubAgentOutcome | null>;
 
-/** Does nothing for a child that has ended already. */
-export async function cancelSubAgent(id: string): Promise<void> {
-  try {
-    await getExternalWorkflowHandle(id).signal(cancelSignal, {});
-  } catch (error) {
-    if (isCancellation(error)) throw error;
+type Handle = ChildWorkflowHandle<SubAgentWorkflow>;
+
+const NOT_STARTED: SubAgentOutcome = {
+  error: "Stopped before it had begun.",
+  errorKind: "interrupted",
+};
+const GONE: SubAgentOutcome = { error: "The sub-agent was removed.", errorKind: "interrupted" };
+
+export class SubAgents {
+  /** Those that were ordered here and have not ended; null before its workflow has started. */
+  readonly #handles = new Map<string, Handle | null>();
+  readonly #stopped = new Set<string>();
+
+  /**
+   * Runs one to its end. Always answers: one whose workflow ended from outside has ended as its row says.
+   *
+   * @param committed resolves when the state that waits for it is in Postgres.
+   */
+  async run(task: SubAgentTask, parent: Profile, committed: Promise<void>): Promise<SubAgentOutcome> {
+    const { id } = task;
+    this.#handles.set(id, null);
+    try {
+      await committed;
+      if (this.#stopped.has(id)) return NOT_STARTED;
+      const start = { conversationId: id, opening: openingOf(task, parent) };
+      const handle = await startChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
+        ...childOptions(id),
+        args: [start],
+        staticSummary: `sub-agent: ${oneLine(task.task)}`,
+      });
+      this.#handles.set(id, handle);
+      if (this.#stopped.has(id)) await stop(handle, "parent");
+      return (await withTimeLimit(handle, task.timeoutSeconds)) ?? GONE;
+    } catch {
+      return await endFromRow(id);
+    } finally {
+      this.#handles.delete(id);
+      this.#stopped.delete(id);
+    }
+  }
+
+  /** Asks one to stop; `run` answers when it has. One that nobody here knows (after a fork) is ended by its row. */
+  async cancel(id: string): Promise<void> {
+    const handle = this.#handles.get(id);
+    if (handle === undefined) {
+      await stop(getExternalWorkflowHandle(id), "parent").catch(() => endFromRow(id));
+      return;
+    }
+    this.#stopped.add(id);
+    // One that has ended meanwhile answers by its end.
+    if (handle !== null) await stop(handle, "parent").catch(() => undefined);
   }
 }
 
-async function outcomeOf(task: SubAgentTask, parent: Profile): Promise<SubAgentOutcome> {
+/** What a handle of a child and one of any other workflow have in common. */
+type Signalled = Pick<ChildWorkflowHandle<Workflow>, "signal">;
+
+const stop = (handle: Signalled, by: "parent" | "timeout"): Promise<void> =>
+  handle.signal(cancelSignal, { by });
+
+async function withTimeLimit(handle: Handle, seconds: number | undefined): Promise<SubAgentOutcome | null> {
+  if (seconds === undefined) return handle.result();
+  const limit = new CancellationScope();
+  void limit
+    .run(() => sleep(seconds * 1_000, { summary: "time limit of a sub-agent" }))
+    .then(() => stop(handle, "timeout"))
+    // It has ended, and with it the limit.
+    .catch(() => undefined);
   try {
-    const outcome = (await executeChild(CONVERSATION_WORKFLOW, {
-      workflowId: task.id,
-      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
-      parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-      args: [{ conversationId: task.id, opening: openingOf(task, parent) }],
-      staticSummary: `sub-agent: ${task.task.slice(0, 100)}`,
-    })) as SubAgentOutcome | null;
-    return outcome ?? { error: "The sub-agent was removed.", errorKind: "interrupted" };
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    return { error: `The sub-agent's workflow ended: ${message}`, errorKind: "interrupted" };
+    return await handle.result();
+  } finally {
+    limit.cancel();
   }
 }
+
+/**
+ * A workflow that ended without an answer (an operator terminated it, Temporal's database was lost) leaves a row in
+ * whatever state it was. Started anew without a task, it ends itself as after a restart, or says how it had ended.
+ */
+async function endFromRow(id: string): Promise<SubAgentOutcome> {
+  try {
+    const outcome = await executeChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
+      ...childOptions(id),
+      args: [{ conversationId: id }],
+      staticSummary: "sub-agent, ended from outside",
+    });
+    return outcome ?? GONE;
+  } catch {
+    return GONE;
+  }
+}
+
+const childOptions = (workflowId: string) => ({
+  workflowId,
+  workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+  parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+});
 
 /** REQ-BED-018: Restricted whenever the sandbox works, whatever the parent's mode. */
 function openingOf(task: SubAgentTask, parent: Profile): Opening {
@@ -65,3 +139,5 @@ function openingOf(task: SubAgentTask, parent: Profile): Opening {
     task: { messageId: `task-${task.id}`, text: task.task },
   };
 }
+
+const oneLine = (text: string): string => text.replace(/\s+/g, " ").slice(0, 100);

@@ -6,7 +6,7 @@ import { ApplicationFailure, setHandler } from "@temporalio/workflow";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { Rejection } from "../machine/rejection.ts";
 import * as contract from "./contract.ts";
-import { archive, canceller, remove } from "./handling.ts";
+import { archive, remove } from "./handling.ts";
 import { readArchive, readCancel, readDecision, readMessage, readMessageId } from "./inputs.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -53,7 +53,6 @@ export function handleUpdates(runtime: Runtime): void {
   const cancel = (input: unknown): ConversationEvent => ({
     kind: "user_cancel",
     ...demand(readCancel(input)),
-    by: canceller(runtime),
   });
   setHandler(
     contract.cancelUpdate,

@@ -69,6 +69,10 @@ function describe({ state, mode, queue, sequence }: Conversation, profile: Profi
   if (state.kind === "llm_requesting" && state.retry !== null) {
     lines.push(`attempt ${state.attempt} at ${state.retry.at}: ${state.retry.message}`);
   }
+  if (state.kind === "awaiting_sub_agents") {
+    lines.push(`sub-agents: ${state.finished.length} of ${state.all.length} have ended`);
+  }
   if (state.kind === "error") lines.push(state.message);
+  if (state.kind === "failed") lines.push(state.error);
   return lines.join("\n\n");
 }

@@ -1,6 +1,7 @@
 /** Owns: what the schemas of requests and answers have in common. */
 import { z } from "@hono/zod-openapi";
 import type { Json } from "../../machine/message.ts";
+import { jsonBytes, TEXT_BYTES } from "../../machine/size.ts";
 import { CLIENT_ID } from "../ids.ts";
 
 /**
@@ -55,6 +56,12 @@ export const TOO_LARGE = { tooLarge: true } as const;
 
 export const text = z.string().refine((value) => Buffer.byteLength(value) <= TEXT_LIMIT, {
   message: `Text has at most ${TEXT_LIMIT} bytes.`,
+  params: TOO_LARGE,
+});
+
+/** A text that goes through Temporal: control characters take several bytes there. */
+export const messageText = text.refine((value) => jsonBytes(value) <= TEXT_BYTES, {
+  message: `Text has at most ${TEXT_BYTES} bytes with its control characters escaped.`,
   params: TOO_LARGE,
 });
 

@@ -1,7 +1,7 @@
 /** Owns: the schemas of messages, sent and stored (docs/http.md, StoredMessage). */
 import { z } from "@hono/zod-openapi";
 import type { Message } from "../../machine/message.ts";
-import { answer, clientId, pending, text, time } from "./common.ts";
+import { answer, clientId, messageText, pending, time } from "./common.ts";
 
 export const delivery = z.enum(["direct", "steer", "followUp"]).openapi({
   description:
@@ -129,7 +129,7 @@ const sentImage = z.strictObject({
 
 export const newMessage = z
   .strictObject({
-    text: text.openapi({
+    text: messageText.openapi({
       description: "At most 256 KiB of UTF-8. May be empty with images.",
       example: "Why is the login test flaky?",
     }),

@@ -9,7 +9,7 @@ export const toolCall = z
     id: z.string(),
     name: z.string(),
     input: json,
-    defect: z.enum(["malformed_json", "truncated"]).optional(),
+    defect: z.enum(["malformed_json", "truncated", "too_long"]).optional(),
   })
   .openapi("ToolCall");
 

@@ -11,6 +11,7 @@
 CREATE FUNCTION commit_batches(p jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   r conversations%ROWTYPE;
+  child conversations%ROWTYPE;
   existed boolean;
   opening constant jsonb := p -> 'opening';
   batch jsonb;
@@ -163,6 +164,21 @@ BEGIN
       mode = p ->> 'mode', usage = p -> 'usage', machine = p -> 'machine', step = last_step, batch_id = last_id,
       awaits = p ->> 'awaits', claim = r.claim, last_event = r.last_event, updated_at = last_at
     WHERE id = r.id;
+
+    -- An archive takes the sub-agents along, and so does what takes it back. Their own steps are not touched by it.
+    IF new_archived IS NOT NULL THEN
+      FOR child IN
+        UPDATE conversations SET archived = new_archived, last_event = last_event + 1, updated_at = last_at
+        WHERE parent_conversation_id = r.id AND archived <> new_archived
+        RETURNING *
+      LOOP
+        INSERT INTO events (conversation_id, number, name, data, created_at)
+        VALUES (child.id, child.last_event, 'conversation.changed',
+          jsonb_build_object('title', child.title, 'archived', child.archived), last_at);
+        PERFORM pg_notify('bedrock_commits', jsonb_build_object(
+          'c', child.id, 's', child.step, 'e', child.last_event, 'parent', r.id)::text);
+      END LOOP;
+    END IF;
 
     PERFORM pg_notify('bedrock_commits', jsonb_build_object(
       'c', r.id, 's', last_step, 'e', r.last_event, 'parent', r.parent_conversation_id)::text);

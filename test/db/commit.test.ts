@@ -5,7 +5,7 @@ import { lastEventOf, readEvents } from "../../db/events.ts";
 import { loadConversation } from "../../db/load.ts";
 import { readMessages } from "../../db/messages.ts";
 import { getConversation } from "../../db/views.ts";
-import type { Batch } from "../../machine/batch.ts";
+import { pack, type Batch } from "../../machine/batch.ts";
 import type { Json } from "../../machine/message.ts";
 import {
   chain,
@@ -114,7 +114,7 @@ describe("what is applied", () => {
     const [first] = stored;
     if (first === undefined) throw new Error("three were stored");
     const ask = (since: { readonly id: string; readonly sequence: number }, by = "me", operationId = "c") =>
-      commitAndRead(db, id, batches, { opening: null, claim: { operationId, order: 0, by }, since });
+      commitAndRead(db, id, pack(batches), { opening: null, claim: { operationId, order: 0, by }, since });
     expect((await ask(first)).news).toEqual(stored.slice(1));
     expect((await ask({ id: "another", sequence: 1 })).news).toBeNull();
     expect((await ask(first, "somebody else")).news).toBeNull();
@@ -131,7 +131,7 @@ describe("what is applied", () => {
     const ask = (sequence: number) => {
       const since = { id: messages[sequence - 1]?.id ?? "", sequence };
       const claim = { operationId: "c", order: 0, by: "me" };
-      return commitAndRead(db, id, batches, { opening, claim, since });
+      return commitAndRead(db, id, pack(batches), { opening, claim, since });
     };
     expect((await ask(1)).news).toBeNull();
     expect((await ask(2)).news).toHaveLength(100);

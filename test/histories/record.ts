@@ -8,6 +8,7 @@ import { hold } from "../../local/scripted/cues.ts";
 import { answer, fail, say, toolCall } from "../../local/scripted/script.ts";
 import { triggerContinuationUpdate, withdrawMessageUpdate } from "../../workflows/contract.ts";
 import { TestConversation } from "../support/conversation.ts";
+import { spawnFamily } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
 
 const system = await startSystem();
@@ -117,4 +118,22 @@ test("continue as new", async () => {
   await conversation.untilState("idle");
   await save("continued-to", conversation);
   await save("continued-from", conversation, runId);
+});
+
+test("sub-agents", async () => {
+  const held = hold();
+  const submit = toolCall("submit_result", { result: "done" });
+  const stopped = await spawnFamily(system, [
+    { script: [say(submit)] },
+    { script: [say("Yes."), say("… ", held)], timeoutSeconds: 60 },
+  ]);
+  await held.reached;
+  await stopped.parent.until(({ conversation: { state } }) => "finished" in state && state.finished.length === 1);
+  await stopped.parent.cancel();
+  await stopped.parent.untilState("idle");
+  await save("sub-agents", stopped.parent);
+  const [first, second] = await stopped.children();
+  if (first === undefined || second === undefined) throw new Error("there are two");
+  await save("sub-agent-completed", first);
+  await save("sub-agent-cancelled", second);
 });

@@ -36,7 +36,7 @@ const input = fc.oneof(
   }),
 ) as fc.Arbitrary<Json>;
 
-const defect = fc.constantFrom("malformed_json" as const, "truncated" as const);
+const defect = fc.constantFrom("malformed_json" as const, "truncated" as const, "too_long" as const);
 const few = <T>(item: fc.Arbitrary<T>): fc.Arbitrary<T[]> => fc.array(item, { maxLength: 3 });
 const call = fc.oneof(fc.record({ id, name, input }), fc.record({ id, name, input, defect }));
 const tokens = fc.record({

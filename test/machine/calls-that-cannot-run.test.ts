@@ -184,10 +184,16 @@ describe("the guards", () => {
     }
     const noModel = { ok: false, problem: '"model" must be a text.' };
     for (const model of ["", " ", 1, null]) expect(one({ task: "x", model })).toEqual(noModel);
-    const noTimeout = { ok: false, problem: '"timeoutSeconds" must be a positive number.' };
-    for (const timeoutSeconds of [0, -1, "5", null, Infinity, NaN]) {
+    const noTimeout = { ok: false, problem: '"timeoutSeconds" must be a positive number of at most 86400.' };
+    for (const timeoutSeconds of [0, -1, "5", null, Infinity, NaN, 86_401]) {
       expect(one({ task: "x", timeoutSeconds })).toEqual(noTimeout);
     }
+  });
+
+  test("tasks have a length that a state can hold", () => {
+    const tasks = (length: number): Json => ({ tasks: [{ task: "x".repeat(length) }, { task: "y" }] });
+    expect(checkSpawn(tasks(32_767))).toMatchObject({ ok: true });
+    expect(checkSpawn(tasks(32_768))).toMatchObject({ ok: false, problem: expect.stringContaining("32768") });
   });
 
   test("the first task that is wrong is named, those before it do not spawn", () => {

@@ -38,7 +38,10 @@ import {
 } from "./support.ts";
 
 const POLICIES = ["idle", "resume"] as const;
-const INTERRUPTED = { error: "Interrupted by a restart of the system.", errorKind: "interrupted" };
+const INTERRUPTED = {
+  error: "Interrupted: the system restarted, or the workflow was ended from outside.",
+  errorKind: "interrupted",
+};
 
 describe("unchanged", () => {
   const resting: readonly State[] = [idle, errorState, exhausted, approving({ remaining: [call("t2")] })];
@@ -151,9 +154,9 @@ describe("awaiting_sub_agents", () => {
     ]);
     expect(textOf(step.messages[0])).toBe(
       [
-        "Task 1: task 1\nFailed (interrupted): Interrupted by a restart of the system.",
+        "Task 1: task 1\nFailed (interrupted): Interrupted: the system restarted, or the workflow was ended from outside.",
         "Task 2: task 2\nSucceeded: kept",
-        "Task 3: task 3\nFailed (interrupted): Interrupted by a restart of the system.",
+        "Task 3: task 3\nFailed (interrupted): Interrupted: the system restarted, or the workflow was ended from outside.",
       ].join("\n\n"),
     );
     expect(textOf(step.messages[1])).toContain("Skipped: the system restarted");

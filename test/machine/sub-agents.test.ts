@@ -1,6 +1,7 @@
 /** A parent with its sub-agents, and a sub-agent from its task to its end (REQ-BED-008, 009, 018, 024). */
 import { describe, expect, test } from "vitest";
 import { aggregate } from "../../machine/children.ts";
+import { outcomeOf } from "../../machine/outcome.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
 import {
   cancel,
@@ -129,28 +130,41 @@ describe("a parent", () => {
     ]);
   });
 
-  test("reads at most 16 KiB of each text, cut between characters", () => {
-    const limit = 16_384;
-    const exact = expectOutcome(awaitingChildren(1), childDone("c1", "x".repeat(limit)));
-    expect(textOf(exact.messages[0])).toBe(`Task 1: task 1\nSucceeded: ${"x".repeat(limit)}`);
-    const over = expectOutcome(awaitingChildren(1), childDone("c1", "x".repeat(limit + 5)));
-    expect(textOf(over.messages[0])).toBe(
-      `Task 1: task 1\nSucceeded: ${"x".repeat(limit)}\n… 5 characters cut …`,
-    );
-    const emoji = expectOutcome(awaitingChildren(1), childDone("c1", `x${"😀".repeat(limit)}`));
-    // A lone surrogate could never be stored as jsonb.
-    expect(textOf(emoji.messages[0])).not.toMatch(/\p{Surrogate}/u);
+  test("reads at most 16 KiB of a task", () => {
+    const all = [{ id: "c1", task: "y".repeat(20_000) }];
+    const step = expectOutcome(awaitingChildren(1, { pending: all, all }), childDone("c1"));
+    expect(textOf(step.messages[0])).toContain("3616 characters cut");
+  });
+});
+
+describe("what a sub-agent's end says to its parent", () => {
+  const limit = 16_384;
+  const submitted = (result: string) => outcomeOf({ kind: "completed", success: true, result });
+
+  test("nothing while it lives", () => {
+    expect(outcomeOf(idle)).toBeNull();
+    expect(outcomeOf(executing())).toBeNull();
   });
 
-  test("bounds tasks, errors and partial results alike", () => {
-    const long = "y".repeat(20_000);
-    const all = [{ id: "c1", task: long }];
-    const step = expectOutcome(awaitingChildren(1, { pending: all, all }), {
-      kind: "sub_agent_finished",
-      id: "c1",
-      outcome: { error: long, errorKind: "unknown", partialResult: long },
+  test("at most 16 KiB of each text, cut between characters", () => {
+    expect(submitted("x".repeat(limit))).toEqual({ success: true, result: "x".repeat(limit) });
+    expect(submitted("x".repeat(limit + 5))).toEqual({
+      success: true,
+      result: `${"x".repeat(limit)}\n… 5 characters cut …`,
     });
-    expect(textOf(step.messages[0]).match(/3616 characters cut/gu)).toHaveLength(3);
+    // A lone surrogate could never be stored as jsonb.
+    expect(JSON.stringify(submitted(`x${"😀".repeat(limit)}`))).not.toMatch(/\\ud[89a-f]/u);
+  });
+
+  test("errors and partial results are bounded alike; the sub-agent's own state keeps all of it", () => {
+    const long = "y".repeat(20_000);
+    const failure = { kind: "failed", error: long, errorKind: "unknown", partialResult: long } as const;
+    expect(JSON.stringify(outcomeOf(failure)).match(/3616 characters cut/gu)).toHaveLength(2);
+    const history = new History(SUB_AGENT);
+    history.give(given);
+    const last = history.respond([submitCall("t1", long)]);
+    expect(last.state).toEqual({ kind: "completed", result: long, success: true });
+    expect(last.orders).toEqual([{ kind: "notify_parent", outcome: submitted(long) }]);
   });
 });
 

@@ -20,6 +20,8 @@ test("to the model", () => {
       "Interrupted: this call was running when its worker was lost. Its outcome is unknown: it may have had none, some or all of its effects. Check before relying on it or repeating it.",
     malformedJson:
       "The input of this call was not valid JSON, so it was not executed. Send the call again with valid JSON.",
+    tooLong:
+      "The inputs of this response's calls were too long together, so this one was not executed. Send it again, in smaller pieces.",
     truncated:
       "This call was cut off by the output limit, so it was not executed. Send it again, in smaller pieces if it is long.",
     continueText: "Your last message was cut off by the output limit. Continue exactly where it ended.",
@@ -58,6 +60,7 @@ test("to the person", () => {
     contextExhausted: "This conversation's context is exhausted. Start a new conversation from its summary.",
     subAgentReadOnly: "A sub-agent is directed by its parent conversation. Send the message there.",
     queueFull: "32 messages are waiting already. Withdraw one, or wait for the agent.",
+    queueTooLong: "The messages that wait are too long together. Withdraw one, or wait for the agent.",
     alreadyDelivered: "This message is not waiting: it was delivered or never queued.",
     noPendingApproval: "No mode upgrade is waiting for a decision.",
     approvalMismatch: "Another request is waiting for a decision: toolu_01.",
@@ -72,7 +75,7 @@ test("to the person", () => {
     contextFull: "Context window exhausted",
     notSubmitted: "The sub-agent ended without submitting a result.",
     stoppedBy: { user: "Cancelled by user", parent: "Cancelled with its parent", timeout: "Timed out" },
-    interrupted: "Interrupted by a restart of the system.",
+    interrupted: "Interrupted: the system restarted, or the workflow was ended from outside.",
   });
 });
 

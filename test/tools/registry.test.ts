@@ -23,7 +23,7 @@ describe("the tools of a conversation", () => {
       "keyword_search",
       "think",
     ];
-    expect(names(false)).toEqual([...standard, "request_mode_upgrade"]);
+    expect(names(false)).toEqual([...standard, "request_mode_upgrade", "spawn_agents"]);
     expect(names(true)).toEqual([...standard, "submit_result"]);
   });
 

@@ -1,0 +1,41 @@
+/**
+ * Owns: how a sub-agent ended, as its parent hears of it: its last state, with each text bounded, because what sixteen
+ * of them say has to fit into one result (REQ-BED-008). Its own state keeps all of it.
+ */
+import type { State, StateOf, SubAgentOutcome } from "./conversation.ts";
+
+/** Characters of each text that the parent's model gets to read. */
+export const OUTCOME_LIMIT = 16_384;
+
+/** null while the sub-agent lives, and for a conversation that is none. */
+export function outcomeOf(state: State): SubAgentOutcome | null {
+  switch (state.kind) {
+    case "completed":
+    case "failed":
+      return boundedOutcome(state);
+    case "idle":
+    case "awaiting_llm":
+    case "llm_requesting":
+    case "tool_executing":
+    case "awaiting_mode_approval":
+    case "awaiting_sub_agents":
+    case "cancelling":
+    case "error":
+    case "awaiting_continuation":
+    case "context_exhausted":
+      return null;
+  }
+}
+
+export function boundedOutcome(end: StateOf<"completed"> | StateOf<"failed">): SubAgentOutcome {
+  if (end.kind === "completed") return { success: end.success, result: bounded(end.result) };
+  const { error, errorKind, partialResult } = end;
+  const failure = { error: bounded(error), errorKind };
+  return partialResult === undefined ? failure : { ...failure, partialResult: bounded(partialResult) };
+}
+
+/** Cut between characters: half of one could not be stored. */
+export const bounded = (text: string): string =>
+  text.length <= OUTCOME_LIMIT
+    ? text
+    : `${text.slice(0, OUTCOME_LIMIT).toWellFormed()}\n… ${text.length - OUTCOME_LIMIT} characters cut …`;

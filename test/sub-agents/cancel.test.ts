@@ -1,0 +1,208 @@
+/** A cancel of the parent at each stage of its sub-agents: all of them end, and idle is said after the last death. */
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { hold } from "../../local/scripted/cues.ts";
+import { fail, rateLimited, say, toolCall, type Answer } from "../../local/scripted/script.ts";
+import { archiveUpdate, removeUpdate } from "../../workflows/contract.ts";
+import { TestConversation } from "../support/conversation.ts";
+import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
+import { isDead, pidIn } from "../support/processes.ts";
+import { startSystem } from "../support/system.ts";
+
+const system = await startSystem();
+
+const submit = (result: string) => toolCall("submit_result", { result });
+
+/** A command that lasts and traps what it can, and the id of its shell. */
+function lasting() {
+  const file = join(system.cwd, randomUUID());
+  const command = `trap "" TERM HUP; (setsid sleep 300 &); echo $$ > ${file}; while :; do sleep 1; done`;
+  return { call: toolCall("bash", { command }), pid: () => pidIn(file) };
+}
+
+/** Every sub-agent that has a row is at its end, and no workflow of theirs is left. */
+async function expectEnded(family: Family): Promise<readonly string[]> {
+  const kinds: string[] = [];
+  for (const child of await family.children()) {
+    kinds.push((await child.stored()).conversation.state.kind);
+    await closed(async () => (await child.handle.describe()).status.name !== "RUNNING");
+  }
+  return kinds.sort();
+}
+
+/** Closing comes a moment after the last commit. */
+async function closed(ask: () => Promise<boolean>): Promise<void> {
+  while (!(await ask())) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+const stages: Readonly<
+  Record<string, () => { readonly script: readonly Answer[]; readonly met: (n: Family) => Promise<unknown> }>
+> = {
+  "in a request": () => {
+    const held = hold();
+    return { script: [say("… ", held)], met: () => held.reached };
+  },
+  "waiting for another attempt": () => ({
+    script: [rateLimited(30), say(submit("late"))],
+    met: async (family) =>
+      (await family.child(1)).until(
+        ({ conversation: { state } }) => state.kind === "llm_requesting" && state.retry !== null,
+      ),
+  }),
+  "in a tool": () => {
+    const { call, pid } = lasting();
+    return { script: [say("Now. ", call), say(submit("never"))], met: pid };
+  },
+  reminded: () => {
+    const held = hold();
+    return { script: [say("Done."), say("… ", held)], met: () => held.reached };
+  },
+};
+
+describe("a cancel of the parent", () => {
+  test.for(Object.entries(stages))("with a sub-agent %s", async ([, stage]) => {
+    const { script, met } = stage();
+    const family = await spawnFamily(system, [{ script }], { calls: [toolCall("ls", {})] });
+    const found = await met(family);
+    await Promise.all([family.parent.cancel(), family.parent.cancel()]);
+    await family.parent.untilState("idle");
+    if (typeof found === "number") expect(isDead(found)).toBe(true);
+    expect(await expectEnded(family)).toEqual(["failed"]);
+    const { status, text } = await family.report();
+    expect(status).toBe("cancelled");
+    expect(outcomesIn(text)).toEqual(["Failed (interrupted)"]);
+    expect(text).toContain("Cancelled with its parent");
+    expect((await family.parent.results()).map((result) => result.status)).toEqual(["cancelled", "skipped"]);
+    await family.parent.send("And now?");
+    await family.parent.untilState("idle");
+  });
+
+  test("with sub-agents at different stages, some finished and some that wait for a place", async () => {
+    const { call, pid } = lasting();
+    const held = [hold(), hold(), hold(), hold(), hold(), hold()];
+    const family = await spawnFamily(system, [
+      { script: [say(submit("finished"))] },
+      { script: [fail("authentication_error")] },
+      { script: [say("Now. ", call)] },
+      ...held.map((one) => ({ script: [say("… ", one)] })),
+      ...Array.from({ length: 7 }, () => ({ script: [say("… ", hold())] })),
+    ]);
+    const shell = await pid();
+    await Promise.all(held.map((one) => one.reached));
+    await family.parent.until(
+      ({ conversation: { state } }) => "finished" in state && state.finished.length === 2,
+    );
+    await family.parent.cancel();
+    await family.parent.untilState("idle");
+    expect(isDead(shell)).toBe(true);
+    const kinds = await expectEnded(family);
+    expect(kinds.filter((kind) => kind === "completed")).toHaveLength(1);
+    expect(kinds.filter((kind) => kind !== "completed" && kind !== "failed")).toEqual([]);
+    const { text } = await family.report();
+    expect(outcomesIn(text)).toEqual([
+      "Succeeded",
+      "Failed (auth)",
+      ...Array.from({ length: 14 }, () => "Failed (interrupted)"),
+    ]);
+    // Those that waited never began.
+    expect(kinds.length).toBeLessThanOrEqual(10);
+  });
+
+  test("at the very moment in which they start", async () => {
+    for (let n = 0; n < 10; n++) {
+      const family = await spawnFamily(
+        system,
+        Array.from({ length: 4 }, () => ({ script: [say("… ", hold())] })),
+      );
+      await family.parent.until(({ conversation: { state } }) => state.kind === "awaiting_sub_agents");
+      await new Promise((resolve) => setTimeout(resolve, 5 * n));
+      await family.parent.cancel();
+      await family.parent.untilState("idle");
+      expect(new Set(await expectEnded(family))).toEqual(
+        new Set((await family.children()).map(() => "failed")),
+      );
+      expect(outcomesIn((await family.report()).text)).toHaveLength(4);
+    }
+  });
+
+  test("while one ends by itself: whoever is first, its outcome is kept once", async () => {
+    for (let n = 0; n < 5; n++) {
+      const held = hold();
+      const family = await spawnFamily(system, [{ script: [say("… ", held, submit("just in time"))] }]);
+      await held.reached;
+      held.release();
+      await Promise.all([new Promise((resolve) => setTimeout(resolve, 8 * n)), family.parent.cancel()]);
+      await family.parent.untilState("idle");
+      expect(outcomesIn((await family.report()).text)).toHaveLength(1);
+      await expectEnded(family);
+    }
+  });
+});
+
+describe("what takes the sub-agents along", () => {
+  test("archiving the parent stops and archives them, and a message brings them back", async () => {
+    const { call, pid } = lasting();
+    const family = await spawnFamily(system, [
+      { script: [say("Now. ", call)] },
+      { script: [say(submit("done"))] },
+    ]);
+    const shell = await pid();
+    await family.parent.handle.executeUpdate(archiveUpdate, { args: [{ archived: true }] });
+    await family.parent.until(({ archived }) => archived);
+    expect(isDead(shell)).toBe(true);
+    await expectEnded(family);
+    const archived = async () =>
+      Promise.all((await family.children()).map(async (child) => (await child.stored()).archived));
+    expect(await archived()).toEqual([true, true]);
+    await family.parent.send("Go on.");
+    await family.parent.untilState("idle");
+    expect(await archived()).toEqual([false, false]);
+  });
+
+  test("deleting the parent stops them and removes their rows", async () => {
+    const { call, pid } = lasting();
+    const family = await spawnFamily(system, [
+      { script: [say("Now. ", call)] },
+      { script: [say(submit("done"))] },
+    ]);
+    const shell = await pid();
+    const { id } = await family.child(1);
+    await family.parent.handle.executeUpdate(removeUpdate);
+    expect(isDead(shell)).toBe(true);
+    expect(await family.children()).toEqual([]);
+    const child = new TestConversation(system, id);
+    await closed(async () => (await child.handle.describe()).status.name !== "RUNNING");
+  });
+
+  test("a sub-agent that starts when its parent is gone ends", async () => {
+    const { opening } = await orphan();
+    const handle = await system.temporal.workflow.start("conversation", {
+      workflowId: opening.profile.id,
+      taskQueue: system.config.taskQueue,
+      args: [{ conversationId: opening.profile.id, opening }],
+    });
+    expect(await handle.result()).toBeNull();
+  });
+
+  test("a parent whose workflow is terminated: they are cancelled, and it goes on with the next message", async () => {
+    const { call, pid } = lasting();
+    const family = await spawnFamily(system, [{ script: [say("Now. ", call)] }]);
+    const shell = await pid();
+    await family.parent.handle.terminate("test");
+    await (await family.child(1)).untilState("failed");
+    expect(isDead(shell)).toBe(true);
+    await family.parent.send("Go on.");
+    await family.parent.untilState("idle");
+    expect((await family.parent.results()).map(({ status }) => status)).toEqual(["interrupted"]);
+  });
+});
+
+/** The opening of a sub-agent whose parent has no row. */
+async function orphan() {
+  const { openingFor } = await import("../support/opening.ts");
+  const id = randomUUID();
+  const base = openingFor(system, id);
+  const profile = { ...base.profile, parentId: randomUUID(), userInitiated: false };
+  return { opening: { ...base, profile, task: { messageId: `task-${id}`, text: "too late" } } };
+}

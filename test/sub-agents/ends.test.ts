@@ -1,0 +1,197 @@
+/** Each of the ways in which a sub-agent ends, exactly once, and what its parent reads of it (REQ-BED-008, 024). */
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { hold } from "../../local/scripted/cues.ts";
+import { answer, fail, say, toolCall, type Answer } from "../../local/scripted/script.ts";
+import { cancelSignal, cancelUpdate, removeUpdate } from "../../workflows/contract.ts";
+import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
+import { isDead, pidIn } from "../support/processes.ts";
+import { startSystem } from "../support/system.ts";
+import { until } from "../support/waiting.ts";
+
+const system = await startSystem();
+
+const submit = (result: string, success = true) => toolCall("submit_result", { result, success });
+
+/** A command that lasts, and the id of its shell. */
+function lasting() {
+  const file = join(system.cwd, randomUUID());
+  const call = toolCall("bash", { command: `(setsid sleep 300 &); echo $$ > ${file}; sleep 300` });
+  return { call, pid: () => pidIn(file) };
+}
+
+/** The one sub-agent of a family, its parent's report, and that it was told of once. */
+async function endOf(family: Family) {
+  const { status, text } = await family.report();
+  await family.parent.untilState("idle");
+  const [child] = await family.children();
+  const told = await system.db.sql`
+    select from events where conversation_id = ${family.parent.id} and name = 'subagent.finished'`;
+  expect(told).toHaveLength(1);
+  expect(status).toBe("completed");
+  const { state } = (await child?.stored())?.conversation ?? {};
+  return { text, outcome: outcomesIn(text), state, types: (await child?.types()) ?? [] };
+}
+
+const spawnOne = (script: readonly Answer[], timeoutSeconds?: number): Promise<Family> =>
+  spawnFamily(system, [timeoutSeconds === undefined ? { script } : { script, timeoutSeconds }]);
+
+describe("a sub-agent ends", () => {
+  test("when it submits: what comes after it in the response is skipped", async () => {
+    const family = await spawnOne([say(submit("all of it"), toolCall("bash", { command: "echo never" }))]);
+    const { outcome, state, types } = await endOf(family);
+    expect(outcome).toEqual(["Succeeded"]);
+    expect(state).toEqual({ kind: "completed", result: "all of it", success: true });
+    expect(types).toEqual(["user", "agent", "tool", "tool", "run_stop"]);
+  });
+
+  test("when it submits that it could not", async () => {
+    const { outcome, state } = await endOf(await spawnOne([say(submit("no way", false))]));
+    expect(outcome).toEqual(["Did not succeed"]);
+    expect(state).toMatchObject({ kind: "completed", success: false });
+  });
+
+  test("when it stops without submitting: it is reminded twice, and then has failed", async () => {
+    const family = await spawnOne([say("Done."), say("Done, I said."), say("What?")]);
+    const { text, outcome, types } = await endOf(family);
+    expect(outcome).toEqual(["Failed (unknown)"]);
+    expect(text).toContain("without submitting a result");
+    expect(types).toEqual(["user", "agent", "system", "agent", "system", "agent", "error", "run_stop"]);
+  });
+
+  test("when a reminder helps, with a result", async () => {
+    const { outcome } = await endOf(await spawnOne([say("Done."), say(submit("here it is"))]));
+    expect(outcome).toEqual(["Succeeded"]);
+  });
+
+  test("when the model's provider refuses", async () => {
+    const { text, outcome } = await endOf(await spawnOne([fail("authentication_error")]));
+    expect(outcome).toEqual(["Failed (auth)"]);
+    expect(text).toContain("Failed (auth): ");
+  });
+
+  test("when the provider fails three times", async () => {
+    const failing = [fail("overloaded_error"), fail("overloaded_error"), fail("overloaded_error")];
+    const { text, outcome } = await endOf(await spawnOne(failing));
+    expect(outcome).toEqual(["Failed (overloaded)"]);
+    expect(text).toContain("after 3 attempts");
+  });
+
+  test("REQ-BED-024: when its context is full, without a continuation; what it submitted is kept", async () => {
+    const full = { usage: { input_tokens: 950_000 } };
+    const family = await spawnOne([answer([toolCall("ls", {}), submit("nearly all of it")], full)]);
+    const { text, outcome, state } = await endOf(family);
+    expect(outcome).toEqual(["Failed (context_exhausted)"]);
+    expect(text).toContain("Partial result: nearly all of it");
+    expect(state).toMatchObject({ kind: "failed", partialResult: "nearly all of it" });
+    expect(system.model.requestsOf(family.names.children[0] ?? null)).toHaveLength(1);
+  });
+
+  test("when its time is over, with all that it had started", async () => {
+    const { call, pid } = lasting();
+    const family = await spawnOne([say("Now. ", call)], 1);
+    const shell = await pid();
+    const { text, outcome, types } = await endOf(family);
+    expect(outcome).toEqual(["Failed (interrupted)"]);
+    expect(text).toContain("Timed out");
+    expect(types).toEqual(["user", "agent", "tool", "error", "run_stop"]);
+    expect(isDead(shell)).toBe(true);
+  });
+
+  test("when its time is over in a request", async () => {
+    const { outcome, text } = await endOf(await spawnOne([say("… ", hold())], 0.3));
+    expect(outcome).toEqual(["Failed (interrupted)"]);
+    expect(text).toContain("Timed out");
+  });
+
+  test("in time, and the limit is forgotten", async () => {
+    const { outcome } = await endOf(await spawnOne([say(submit("quick"))], 3_600));
+    expect(outcome).toEqual(["Succeeded"]);
+  });
+
+  test.for([
+    {
+      how: "by the API",
+      cancel: (id: string) =>
+        void system.temporal.workflow
+          .getHandle(id)
+          .executeUpdate(cancelUpdate, { args: [{ clearQueue: false }] }),
+    },
+    {
+      how: "by signal",
+      cancel: (id: string) => void system.temporal.workflow.getHandle(id).signal(cancelSignal),
+    },
+  ])("when a person cancels it $how", async ({ cancel }) => {
+    const { call, pid } = lasting();
+    const family = await spawnOne([say("Now. ", call)]);
+    const shell = await pid();
+    cancel((await family.child(1)).id);
+    const { outcome, text } = await endOf(family);
+    expect(outcome).toEqual(["Failed (interrupted)"]);
+    expect(text).toContain("Cancelled by user");
+    expect(isDead(shell)).toBe(true);
+  });
+
+  test("when its workflow is cancelled in the Temporal UI", async () => {
+    const { call, pid } = lasting();
+    const family = await spawnOne([say("Now. ", call)]);
+    const shell = await pid();
+    await (await family.child(1)).handle.cancel();
+    const { outcome } = await endOf(family);
+    expect(outcome).toEqual(["Failed (interrupted)"]);
+    expect(isDead(shell)).toBe(true);
+  });
+
+  test("when its workflow is terminated in the Temporal UI: its row says so, and its processes die", async () => {
+    const { call, pid } = lasting();
+    const family = await spawnOne([say("Now. ", call)]);
+    const shell = await pid();
+    await (await family.child(1)).handle.terminate("test");
+    const { outcome, state, types } = await endOf(family);
+    expect(outcome).toEqual(["Failed (interrupted)"]);
+    expect(state).toMatchObject({ kind: "failed", errorKind: "interrupted" });
+    expect(types).toEqual(["user", "agent", "tool", "error", "run_stop"]);
+    await until(() => isDead(shell));
+  });
+
+  test("when its workflow is terminated just after it had submitted: with what it submitted", async () => {
+    const family = await spawnOne([say(submit("in time"))]);
+    const child = await family.child(1);
+    await child.untilState("completed");
+    await child.handle.terminate("test").catch(() => undefined);
+    expect((await endOf(family)).outcome).toEqual(["Succeeded"]);
+  });
+
+  test("when it is deleted", async () => {
+    const { call, pid } = lasting();
+    const family = await spawnOne([say("Now. ", call)]);
+    const shell = await pid();
+    await (await family.child(1)).handle.executeUpdate(removeUpdate);
+    const { text } = await family.report();
+    expect(outcomesIn(text)).toEqual(["Failed (interrupted)"]);
+    expect(await family.children()).toEqual([]);
+    expect(isDead(shell)).toBe(true);
+    await family.parent.untilState("idle");
+  });
+
+  test("when an operator resets its workflow, which then goes on from the row", async () => {
+    const { call, pid } = lasting();
+    const family = await spawnOne([say("Now. ", call)]);
+    const shell = await pid();
+    const child = await family.child(1);
+    const { events } = await child.handle.fetchHistory();
+    const completed = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes != null);
+    await system.temporal.connection.workflowService.resetWorkflowExecution({
+      namespace: system.config.temporalNamespace,
+      workflowExecution: { workflowId: child.id },
+      reason: "test",
+      requestId: randomUUID(),
+      workflowTaskFinishEventId: completed[1]?.eventId ?? null,
+    });
+    const { outcome, state } = await endOf(family);
+    expect(outcome).toEqual(["Failed (interrupted)"]);
+    expect(state).toMatchObject({ kind: "failed" });
+    await until(() => isDead(shell));
+  });
+});
