@@ -96,7 +96,7 @@ function eventFor(history: History, chance: Chance, index: number): Conversation
 }
 
 /** What the state waits for; null where it waits for nothing. */
-function suitable(history: History, chance: Chance, index: number): ConversationEvent | null {
+export function suitable(history: History, chance: Chance, index: number): ConversationEvent | null {
   const { state } = history;
   switch (state.kind) {
     case "idle":

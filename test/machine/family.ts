@@ -1,0 +1,195 @@
+/**
+ * Owns: a parent and its sub-agents as one model: each is the real machine, and what passes between them is a post that
+ * takes its time (workflows/sub-agents.ts performs the same). Every step checks that the parent waits for somebody, and
+ * leaves nobody behind.
+ */
+import assert from "node:assert/strict";
+import { MAX_PARALLEL_SUB_AGENTS } from "../../machine/control-tools.ts";
+import type { State, SubAgentOutcome, SubAgentTask } from "../../machine/conversation.ts";
+import type { Effect } from "../../machine/effect.ts";
+import { outcomeOf } from "../../machine/outcome.ts";
+import { cancel, restarted, say } from "./events.ts";
+import { History } from "./history.ts";
+import { contextOf } from "./support.ts";
+import { type Chance, suitable } from "./walks.ts";
+
+type Child = {
+  /** null: ordered, and not started yet. */
+  history: History | null;
+  /** Asked to stop by its parent, and has not heard of it yet. */
+  stopping: boolean;
+  /** How it ended, until its parent hears of it. */
+  outcome: SubAgentOutcome | null;
+  ended: boolean;
+};
+
+const NOT_STARTED: SubAgentOutcome = { error: "never began", errorKind: "interrupted" };
+
+export class Family {
+  readonly parent = new History(contextOf());
+  readonly children = new Map<string, Child>();
+  #events = 0;
+
+  /** One thing happens somewhere. */
+  step(chance: Chance): void {
+    this.#events += 1;
+    const living = [...this.children].filter(([, child]) => !child.ended);
+    const post = [...this.children].filter(([, child]) => child.outcome !== null);
+    const deeds = [
+      () => this.#moveParent(chance),
+      ...living.map(
+        ([id, child]) =>
+          () =>
+            this.#moveChild(id, child, chance),
+      ),
+      ...post.map(
+        ([id, child]) =>
+          () =>
+            this.#deliver(id, child),
+      ),
+      () => this.#disturb(chance, living),
+    ];
+    deeds[chance.below(deeds.length)]?.();
+    this.check();
+  }
+
+  /** Lets everything come to its end without further disturbance; fails when it does not. */
+  rest(chance: Chance): void {
+    for (let n = 0; n < 5_000; n++) {
+      const child = [...this.children].find(([, { ended }]) => !ended);
+      const post = [...this.children].find(([, { outcome }]) => outcome !== null);
+      this.#events += 1;
+      if (child !== undefined) this.#moveChild(...child, chance);
+      else if (post !== undefined) this.#deliver(...post);
+      else if (isResting(this.parent.state)) return;
+      else this.#moveParent(chance);
+      this.check();
+    }
+    assert.fail(`the parent does not come to rest: ${this.parent.state.kind}`);
+  }
+
+  check(): void {
+    const { state } = this.parent;
+    const waitsFor = "pending" in state ? state.pending.slice(0, MAX_PARALLEL_SUB_AGENTS) : [];
+    if ("pending" in state) {
+      assert.ok(waitsFor.length > 0, "the parent waits for somebody");
+      assert.equal(state.pending.length + state.finished.length, state.all.length, "nobody is forgotten");
+    }
+    for (const { id } of waitsFor) {
+      const child = this.children.get(id);
+      assert.ok(child !== undefined, "who is waited for was ordered");
+      assert.ok(
+        !child.ended || child.outcome !== null,
+        "who is waited for lives, or is about to be heard of",
+      );
+      assert.ok(state.kind !== "cancelling" || child.ended || child.stopping, "a cancel is everybody's");
+    }
+    const waited = new Set(waitsFor.map(({ id }) => id));
+    for (const [id, child] of this.children) {
+      if (!waited.has(id)) assert.ok(child.ended || child.stopping, "nobody is left behind");
+    }
+    const living = [...this.children.values()].filter(({ ended, stopping }) => !ended && !stopping);
+    assert.ok(living.length <= MAX_PARALLEL_SUB_AGENTS, "at most so many at once");
+  }
+
+  #moveParent(chance: Chance): void {
+    const { state } = this.parent;
+    if ("pending" in state || isResting(state)) {
+      if (isResting(state)) this.#give(say(`m${this.#events}`));
+      return;
+    }
+    const event = suitable(this.parent, chance, this.#events);
+    if (event !== null) this.#give(event);
+  }
+
+  #moveChild(id: string, child: Child, chance: Chance): void {
+    if (child.history === null) {
+      if (child.stopping) return this.#end(child, NOT_STARTED);
+      child.history = new History(contextOf({ isSubAgent: true }));
+      this.#follow(
+        id,
+        child,
+        child.history.give({ kind: "task_given", messageId: `task-${id}`, task: "do it" }).orders,
+      );
+      return;
+    }
+    const isStopped = child.stopping && chance.in(0.5);
+    const event = isStopped ? cancel({ by: "parent" }) : suitable(child.history, chance, this.#events);
+    if (isStopped) child.stopping = false;
+    if (event !== null) this.#tell(id, child, event);
+    // A stop that found it in the middle of something keeps it stopping for the others.
+    if (isStopped && !child.ended) child.stopping = true;
+  }
+
+  #deliver(id: string, child: Child): void {
+    const { outcome } = child;
+    if (outcome === null) return;
+    child.outcome = null;
+    this.#give({ kind: "sub_agent_finished", id, outcome });
+  }
+
+  #disturb(chance: Chance, living: readonly (readonly [string, Child])[]): void {
+    const [id, child] = living[chance.below(Math.max(1, living.length))] ?? [null, null];
+    const deeds: readonly (() => void)[] = [
+      () => this.#give(cancel()),
+      () => this.#give(say(`s${this.#events}`, { delivery: chance.pick("steer", "followUp") })),
+      () => this.#restart(chance.pick("idle", "resume")),
+      // Its time is over, or a person stops it alone.
+      () => id !== null && this.#tell(id, child, cancel({ by: chance.pick("timeout", "user") })),
+      // Its workflow was terminated: it is ended by its row.
+      () => id !== null && this.#tell(id, child, restarted("idle")),
+    ];
+    deeds[chance.below(deeds.length)]?.();
+  }
+
+  /** The whole system went down: everybody hears of it, in any order. */
+  #restart(policy: "idle" | "resume"): void {
+    this.#give(restarted(policy));
+    for (const [id, child] of this.children) if (!child.ended) this.#tell(id, child, restarted(policy));
+  }
+
+  #tell(id: string, child: Child, event: Parameters<History["offer"]>[0]): void {
+    if (child.history === null) return;
+    const answer = child.history.offer(event);
+    if (typeof answer !== "string") this.#follow(id, child, answer.orders);
+  }
+
+  #give(event: Parameters<History["offer"]>[0]): void {
+    const answer = this.parent.offer(event);
+    if (typeof answer === "string") return;
+    for (const order of answer.orders) {
+      if (order.kind === "spawn_sub_agent") this.#order(order.subAgent);
+      if (order.kind !== "cancel_sub_agent") continue;
+      const child = this.children.get(order.id);
+      assert.ok(child !== undefined, "who is stopped was ordered");
+      if (!child.ended) child.stopping = true;
+    }
+  }
+
+  #order({ id }: SubAgentTask): void {
+    assert.ok(!this.children.has(id), "nobody is ordered twice");
+    this.children.set(id, { history: null, stopping: false, outcome: null, ended: false });
+  }
+
+  #follow(id: string, child: Child, orders: readonly Effect[]): void {
+    for (const order of orders) {
+      assert.notEqual(order.kind, "spawn_sub_agent", "a sub-agent has none of its own");
+      if (order.kind !== "notify_parent") continue;
+      assert.deepEqual(
+        order.outcome,
+        outcomeOf(child.history?.state ?? { kind: "idle" }),
+        `the end of ${id}`,
+      );
+      this.#end(child, order.outcome);
+    }
+  }
+
+  #end(child: Child, outcome: SubAgentOutcome): void {
+    assert.ok(!child.ended, "it ends once");
+    child.ended = true;
+    child.outcome = outcome;
+  }
+}
+
+const isResting = ({ kind }: State): boolean =>
+  kind === "idle" || kind === "error" || kind === "context_exhausted" || kind === "awaiting_mode_approval";
