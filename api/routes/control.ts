@@ -83,13 +83,7 @@ const approve = createRoute({
       description: "The mode and the state now.",
       content: { "application/json": { schema: z.object({ mode, state, pending }) } },
     },
-    ...problems(
-      ...INVALID_BODY,
-      "no_pending_approval",
-      "approval_mismatch",
-      "context_exhausted",
-      "sub_agent_read_only",
-    ),
+    ...problems(...INVALID_BODY, "no_pending_approval", "approval_mismatch", "context_exhausted"),
   },
 });
 

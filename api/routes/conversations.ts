@@ -125,7 +125,6 @@ const change = createRoute({
     ...problems(
       "malformed_json",
       "not_found",
-      "sub_agent_read_only",
       "payload_too_large",
       "unsupported_media_type",
       "invalid_request",
@@ -142,7 +141,7 @@ const remove = createRoute({
   description:
     "Stops its work, which takes at most 5 s, and removes it with its sub-agents. Its streams get `conversation.deleted` and end.",
   request: { params: conversationParams },
-  responses: { 204: { description: "It is gone." }, ...problems("not_found", "sub_agent_read_only") },
+  responses: { 204: { description: "It is gone." }, ...problems("not_found") },
 });
 
 const listChildren = createRoute({

@@ -1,7 +1,6 @@
 /**
  * Owns: the states in which a conversation of the running product can be met, each with a way into it, and what has to
- * come of it when somebody dies there, or the person stops it. Not among them yet: the one that waits for sub-agents,
- * to which no tool leads so far.
+ * come of it when somebody dies there, or the person stops it.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -40,6 +39,8 @@ const REST: Met = {
 /** Whatever comes after the scripted ones is answered, too. */
 const script = (talk: Talk, answers: readonly Answer[]): string =>
   talk.product.model.script(talk.id, (_request, n) => answers[n - 1] ?? say("And so on."));
+
+const submit = say(toolCall("submit_result", { result: "done" }));
 
 /** A command that waits for a file, and leaves a line for each time that it was run. */
 function patientCommand(talk: Talk) {
@@ -117,6 +118,27 @@ const enter: Readonly<Record<string, Enter>> = {
     await talk.send(`go ${script(talk, [round, say("Left.")])}`);
     await asking;
     return { release: () => void talk.decide(id, "approve"), runs: () => [linesOf(file)] };
+  },
+
+  awaiting_sub_agents: async (talk) => {
+    const patient = patientCommand(talk);
+    const held = hold();
+    const child = (name: string, answers: readonly Answer[]) => ({
+      task: `do it ${talk.product.model.script(`${talk.id}-${name}`, (_request, n) => answers[n - 1] ?? submit)}`,
+    });
+    const tasks = [child("tool", [say("Now. ", patient.call)]), child("request", [say("half ", held)])];
+    const after = join(talk.product.cwd, `${talk.id}.after`);
+    const second = toolCall("bash", { command: `echo ran >> ${after}` });
+    await talk.send(`go ${script(talk, [say(toolCall("spawn_agents", { tasks }), second), say("Done.")])}`);
+    const [pid] = await Promise.all([patient.pid(), held.reached]);
+    return {
+      release: () => {
+        patient.release();
+        held.release();
+      },
+      pids: [pid],
+      runs: () => [patient.runs(), linesOf(after)],
+    };
   },
 
   awaiting_continuation: async (talk) => {
