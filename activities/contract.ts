@@ -53,6 +53,8 @@ export type LoadInput = {
 export type Loaded = {
   readonly profile: Profile;
   readonly context: Context;
+  /** Of the sub-agents that it spawns with its own model: they need not ask. */
+  readonly subAgentContext: Context;
   /** null: there is no row yet, and `profile` is the opening's. */
   readonly stored: {
     readonly conversation: Conversation;

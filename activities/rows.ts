@@ -9,7 +9,7 @@ import { DEFAULT_LIMITS, type Context } from "../machine/context.ts";
 import { outcomeOf } from "../machine/outcome.ts";
 import type { Profile } from "../machine/profile.ts";
 import { toolsFor } from "../tools/registry.ts";
-import type { ConversationActivities } from "./contract.ts";
+import type { ConversationActivities, Loaded } from "./contract.ts";
 import type { History } from "./history.ts";
 import { withLiveness } from "./liveness.ts";
 
@@ -22,10 +22,10 @@ export function rowActivities(db: Database, history: History): RowActivities {
         const row = await loadConversation(db, conversationId, askedMessageIds);
         if (row === null) {
           if (opening === null) return null;
-          return { profile: opening.profile, context: contextOf(opening.profile), stored: null };
+          return { ...contextsOf(opening.profile), stored: null };
         }
         const { profile, ...stored } = row;
-        return { profile, context: contextOf(profile), stored };
+        return { ...contextsOf(profile), stored };
       }),
     commit: ({ conversationId, opening, ...packed }) =>
       withLiveness(async () => {
@@ -44,6 +44,12 @@ export function rowActivities(db: Database, history: History): RowActivities {
       }),
   };
 }
+
+const contextsOf = (profile: Profile): Omit<Loaded, "stored"> => ({
+  profile,
+  context: contextOf(profile),
+  subAgentContext: contextOf({ ...profile, userInitiated: false }),
+});
 
 /** What the machine may look at, from the registries of this worker's version. */
 function contextOf(profile: Profile): Context {

@@ -14,6 +14,7 @@ import { startProduct, type Product } from "../test/support/product.ts";
 import { plainTurns, toolRounds } from "./rounds.ts";
 import { deathsOfLargeTrees, ordinaryWork, spawns } from "./sandbox.ts";
 import { spans } from "./spans.ts";
+import { cancelsOfFamilies, firstRequests, memoryOfFinished, wallTime } from "./sub-agents.ts";
 import { ms, quantile, spread, table, type Row } from "./stats.ts";
 
 const CRASHES: readonly Crash[] = [
@@ -64,6 +65,21 @@ try {
         });
       }
     }
+  });
+  await measure("sub-agents", async () => {
+    const [one, eight] = [await firstRequests(running, dir, 1, 30), await firstRequests(running, dir, 8, 20)];
+    rows.push({ what: "spawn_agents to the first request of one", figures: spread(one), goal: "60 ms" });
+    rows.push({ what: "the same, to that of the last of 8", figures: spread(eight), goal: "150 ms" });
+    const [alone, together] = [await wallTime(running, dir, 1), await wallTime(running, dir, 8)];
+    const figures = `${ms(together)}, ${(together / alone).toFixed(2)} × one alone`;
+    rows.push({ what: "8 sub-agents with a second of work each", figures, goal: "that of the slowest" });
+    for (const count of [1, 8]) {
+      const samples = await cancelsOfFamilies(running, dir, count, 20);
+      const what = `cancel of a parent to the last death, ${count} sub-agents with trees`;
+      rows.push({ what, figures: spread(samples, [0.5, 0.99]), goal: "100 ms" });
+    }
+    const grown = `${((await memoryOfFinished(running, dir)) / 1024).toFixed(1)} KiB`;
+    rows.push({ what: "the worker's growth for each finished sub-agent", figures: grown, goal: "none" });
   });
   await measure("sandbox", async () => {
     const found = await spawns(100);

@@ -55,7 +55,7 @@ export function toConversation(row: ConversationRow): Conversation {
 
 export function toState(row: Pick<ConversationRow, "state" | "stateData">): State {
   // What was taken apart in commit.ts is put together: the columns hold a State and nothing else.
-  return { ...row.stateData, kind: row.state } as State;
+  return { kind: row.state, ...row.stateData } as State;
 }
 
 /** A row of messages as Postgres itself writes it in JSON. */

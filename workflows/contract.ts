@@ -31,12 +31,15 @@ export type Opening = {
   readonly seed: string | null;
   /** A sub-agent's task, or null. */
   readonly task: { readonly messageId: string; readonly text: string } | null;
+  /** If it is known; else it is asked for, with a look for the row. */
+  readonly context?: Context;
 };
 
 /** What one run hands to the next when it continues as new. */
 export type Carried = {
   readonly profile: Profile;
   readonly context: Context;
+  readonly subAgentContext: Context;
   readonly conversation: Conversation;
   readonly step: number;
   readonly batchId: string | null;

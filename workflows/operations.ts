@@ -9,13 +9,13 @@ import {
   isCancellation,
   sleep,
 } from "@temporalio/workflow";
-import type { CommitInput, EffectInput, Performed, RequestEvent, ToolEvent } from "../activities/contract.ts";
-import type { Committed } from "../machine/batch.ts";
+import type { EffectInput, Performed, RequestEvent, ToolEvent } from "../activities/contract.ts";
 import type { Operation } from "../machine/effect.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { Profile } from "../machine/profile.ts";
 import { namesOf } from "../machine/wording.ts";
 import { requestContinuation, requestLlm } from "./activities.ts";
+import type { Commits } from "./commits.ts";
 import type { SubAgents } from "./sub-agents.ts";
 import type { ToolHost } from "./tool-host.ts";
 
@@ -24,12 +24,7 @@ export type Surroundings = {
   readonly profile: Profile;
   readonly tools: ToolHost;
   readonly subAgents: SubAgents;
-  /** What the next commit has to carry, as of now; and whether it is not too much for an activity with an effect. */
-  readonly pending: () => CommitInput;
-  readonly fits: () => boolean;
-  readonly confirm: (answer: Committed) => void;
-  /** Resolves when everything recorded so far is in Postgres. */
-  readonly settle: () => Promise<void>;
+  readonly commits: Commits;
 };
 
 /** The generation id by which an operation is aborted and answered. */
@@ -84,14 +79,14 @@ export async function perform(
   scope: CancellationScope,
   around: Surroundings,
 ): Promise<ConversationEvent | null> {
-  const { profile, tools, subAgents } = around;
+  const { profile, tools, subAgents, commits } = around;
   switch (operation.kind) {
     case "request_llm": {
       const { requestId, attempt } = operation;
       const options = { summary: attempt === 1 ? profile.model : `${profile.model}, attempt ${attempt}` };
       return carry<RequestEvent>(
         scope,
-        around,
+        commits,
         (input) => requestLlm.executeWithOptions(options, [{ ...input, profile, requestId }]),
         (problem) => requestLost(requestId, problem),
       );
@@ -101,7 +96,7 @@ export async function perform(
       const options = { summary: "summary of the conversation" };
       return carry<RequestEvent>(
         scope,
-        around,
+        commits,
         (input) =>
           requestContinuation.executeWithOptions(options, [
             { ...input, profile, requestId, rejectedTools: namesOf(rejectedToolCalls) },
@@ -113,7 +108,7 @@ export async function perform(
       const { operationId, call, mode } = operation;
       return carry<ToolEvent>(
         scope,
-        around,
+        commits,
         (input) => tools.execute({ ...input, profile, operationId, call, mode }),
         () => interrupted(operationId),
       );
@@ -127,7 +122,7 @@ export async function perform(
         .catch(nothingIfCancelled);
     case "spawn_sub_agent": {
       const { subAgent } = operation;
-      const outcome = await scope.run(() => subAgents.run(subAgent, profile, around.settle()));
+      const outcome = await scope.run(() => subAgents.run(subAgent, commits.settle()));
       return { kind: "sub_agent_finished", id: subAgent.id, outcome };
     }
   }
@@ -139,24 +134,24 @@ export async function perform(
  */
 async function carry<E extends ConversationEvent>(
   scope: CancellationScope,
-  around: Surroundings,
+  commits: Commits,
   call: (input: EffectInput) => Promise<Performed<E>>,
   lost: (problem: string | null) => E,
 ): Promise<E> {
   for (let order = 0; ; order++) {
     try {
-      if (!around.fits()) await around.settle();
-      const performed = await scope.run(() => call({ ...around.pending(), order }));
+      if (!commits.fits) await commits.settle();
+      const performed = await scope.run(() => call({ ...commits.pending(), order }));
       switch (performed.kind) {
         case "done":
-          around.confirm(performed.committed);
+          commits.confirm(performed.committed);
           return performed.event;
         case "superseded":
-          around.confirm(performed.committed);
+          commits.confirm(performed.committed);
           return lost(null);
         case "not_started":
           if (scope.consideredCancelled) return lost(null);
-          await around.settle();
+          await commits.settle();
       }
     } catch (error) {
       if (isCancellation(error)) return lost(null);

@@ -31,7 +31,10 @@ const FORK_NOTE =
   "This conversation's workflow was reset or started anew. It continues from what is stored; nothing stored was changed.";
 
 /** What is fixed once the row is loaded. */
-type Identity = { readonly profile: Profile; readonly context: Context; readonly visibility: Visibility };
+type Identity = Omit<Loaded, "stored"> & {
+  readonly visibility: Visibility;
+  readonly subAgents: SubAgents;
+};
 
 export class Runtime {
   readonly #id: string;
@@ -39,7 +42,6 @@ export class Runtime {
   /** Everything runs in here, so that a cancel of the workflow reaches nothing but the machine. */
   readonly #base = new CancellationScope({ cancellable: false });
   readonly #tools = new ToolHost();
-  readonly #subAgents = new SubAgents();
   readonly #inFlight = new InFlight(this.#base, (event) => this.apply(event));
   #commits: Commits;
   #identity: Identity | null = null;
@@ -132,10 +134,12 @@ export class Runtime {
     this.#ready = false;
     this.#inFlight.forget();
     const askedMessageIds = redeliver.map((message) => message.messageId);
-    const loaded = await this.#base.run(() =>
-      // A fork has a row, or had one: of a sub-agent that its parent's removal took along.
-      load({ conversationId: this.#id, opening: isFork ? null : this.#opening, askedMessageIds }),
-    );
+    // A fork has a row, or had one: of a sub-agent that its parent's removal took along.
+    const opening = isFork ? null : this.#opening;
+    const loaded =
+      opening?.context === undefined
+        ? await this.#base.run(() => load({ conversationId: this.#id, opening, askedMessageIds }))
+        : unasked(opening.profile, opening.context);
     this.#ready = true;
     this.#identity = null;
     if (loaded === null) return;
@@ -192,10 +196,11 @@ export class Runtime {
   /** For the next run; null when there is no conversation to carry on. */
   carry(): Carried | null {
     if (this.identity === null) return null;
-    const { profile, context } = this.identity;
+    const { profile, context, subAgentContext } = this.identity;
     return {
       profile,
       context,
+      subAgentContext,
       conversation: this.#conversation,
       step: this.ledger.step,
       batchId: this.ledger.batchId,
@@ -210,8 +215,9 @@ export class Runtime {
     return new Commits(past, this.#base, (accepted) => void this.load(accepted, true));
   }
 
-  #identify({ profile, context }: { readonly profile: Profile; readonly context: Context }): void {
-    this.#identity = { profile, context, visibility: new Visibility(profile) };
+  #identify({ profile, context, subAgentContext }: Omit<Loaded, "stored">): void {
+    const subAgents = new SubAgents({ profile, subAgentContext });
+    this.#identity = { profile, context, subAgentContext, subAgents, visibility: new Visibility(profile) };
   }
 
   /** The first commit makes the row. */
@@ -267,7 +273,7 @@ export class Runtime {
   #carryOut(effects: readonly Effect[]): void {
     const { aborts, subAgentsToCancel, operations } = ordersOf(effects);
     for (const id of aborts) this.#inFlight.abort(id);
-    for (const id of subAgentsToCancel) void this.#base.run(() => this.#subAgents.cancel(id));
+    for (const id of subAgentsToCancel) void this.#base.run(async () => this.#identity?.subAgents.cancel(id));
     const carriers = operations.filter(carriesCommit);
     const isLater = carriers.length > 0 && this.#inFlight.isEmpty && this.isLong;
     if (isLater) this.#inFlight.defer(operations);
@@ -277,15 +283,16 @@ export class Runtime {
 
   #start(operation: Operation): void {
     if (this.#identity === null) return;
-    const commits = this.#commits;
-    this.#inFlight.start(operation, {
-      profile: this.#identity.profile,
-      tools: this.#tools,
-      subAgents: this.#subAgents,
-      pending: () => commits.pending(),
-      fits: () => commits.fits,
-      confirm: (answer) => commits.confirm(answer),
-      settle: () => commits.settle(),
-    });
+    // Of now: after a fork nobody listens to what was ordered before it.
+    const { profile, subAgents } = this.#identity;
+    this.#inFlight.start(operation, { profile, subAgents, tools: this.#tools, commits: this.#commits });
   }
 }
+
+/** A first run whose context is known looks for no row: if there is one, its first commit is a fork. */
+const unasked = (profile: Profile, context: Context): Loaded => ({
+  profile,
+  context,
+  subAgentContext: context,
+  stored: null,
+});

@@ -12,6 +12,7 @@ import {
   startChild,
   type Workflow,
 } from "@temporalio/workflow";
+import type { Context } from "../machine/context.ts";
 import type { SubAgentOutcome, SubAgentTask } from "../machine/conversation.ts";
 import type { Profile } from "../machine/profile.ts";
 import {
@@ -32,23 +33,31 @@ const NOT_STARTED: SubAgentOutcome = {
 };
 const GONE: SubAgentOutcome = { error: "The sub-agent was removed.", errorKind: "interrupted" };
 
+/** `subAgentContext`: of those that have its model. */
+type Parent = { readonly profile: Profile; readonly subAgentContext: Context };
+
 export class SubAgents {
+  readonly #parent: Parent;
   /** Those that were ordered here and have not ended; null before its workflow has started. */
   readonly #handles = new Map<string, Handle | null>();
   readonly #stopped = new Set<string>();
+
+  constructor(parent: Parent) {
+    this.#parent = parent;
+  }
 
   /**
    * Runs one to its end. Always answers: one whose workflow ended from outside has ended as its row says.
    *
    * @param committed resolves when the state that waits for it is in Postgres.
    */
-  async run(task: SubAgentTask, parent: Profile, committed: Promise<void>): Promise<SubAgentOutcome> {
+  async run(task: SubAgentTask, committed: Promise<void>): Promise<SubAgentOutcome> {
     const { id } = task;
     this.#handles.set(id, null);
     try {
       await committed;
       if (this.#stopped.has(id)) return NOT_STARTED;
-      const start = { conversationId: id, opening: openingOf(task, parent) };
+      const start = { conversationId: id, opening: openingOf(task, this.#parent) };
       const handle = await startChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
         ...childOptions(id),
         args: [start],
@@ -123,20 +132,22 @@ const childOptions = (workflowId: string) => ({
 });
 
 /** REQ-BED-018: Restricted whenever the sandbox works, whatever the parent's mode. */
-function openingOf(task: SubAgentTask, parent: Profile): Opening {
+function openingOf(task: SubAgentTask, { profile, subAgentContext }: Parent): Opening {
+  const model = task.model ?? profile.model;
   return {
     profile: {
-      ...parent,
+      ...profile,
       id: task.id,
-      model: task.model ?? parent.model,
-      parentId: parent.id,
+      model,
+      parentId: profile.id,
       continuedFrom: null,
       userInitiated: false,
     },
-    mode: parent.sandbox.available ? "restricted" : "unrestricted",
+    mode: profile.sandbox.available ? "restricted" : "unrestricted",
     title: null,
     seed: null,
     task: { messageId: `task-${task.id}`, text: task.task },
+    ...(model === profile.model ? { context: subAgentContext } : {}),
   };
 }
 

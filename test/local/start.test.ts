@@ -110,7 +110,7 @@ async function stateOf(url: string, id: string): Promise<string> {
 }
 
 /** The states that a person waits for between the blocks. Without a sandbox nobody asks. */
-const WAITS = ["idle", "tool_executing", "idle", "awaiting_mode_approval|idle", "idle"];
+const WAITS = ["idle", "tool_executing", "idle", "awaiting_mode_approval|idle", "idle", "idle"];
 
 /** The conversation of README.md as it stands there, at a person's pace; what curl printed. */
 async function followReadme(url: string, cwd: string): Promise<string> {
@@ -154,6 +154,7 @@ describe("npm start", () => {
       expect(said).toMatch(/"reason":"completed".*"reason":"interrupted".*"reason":"completed"/s);
       expect(readFileSync(join(folder, "notes.txt"), "utf8")).toBe("hello\n");
       expect(said).toContain('"kind":"ai_block"');
+      expect(said.match(/"kind":"completed","result":"Here is what I saw/g)).toHaveLength(2);
 
       const before = processesOf(dataDir);
       expect(Object.keys(before).sort()).toEqual(["api", "postgres", "scripted", "temporal", "worker"]);

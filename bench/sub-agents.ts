@@ -1,0 +1,109 @@
+/** Measures: what a sub-agent costs: to its first request, in wall time beside others, when it is stopped, in memory. */
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pause as takeTime } from "../local/scripted/cues.ts";
+import { say, toolCall, type Answer } from "../local/scripted/script.ts";
+import { isDead } from "../test/support/processes.ts";
+import type { Product } from "../test/support/product.ts";
+import { Talk } from "../test/support/talk.ts";
+
+const submit = toolCall("submit_result", { result: "done" });
+
+/** Lets a conversation spawn sub-agents with these scripts; the name of its own script. */
+async function spawn(talk: Talk, scripts: readonly (readonly Answer[])[]) {
+  const { model } = talk.product;
+  const names = scripts.map((_, n) => `${talk.id}-${n}`);
+  const tasks = names.map((name, n) => ({ task: `do it ${model.script(name, scripts[n] ?? [])}` }));
+  const idle = talk.nextState("idle");
+  await talk.send(`go ${model.script(talk.id, [say(toolCall("spawn_agents", { tasks })), say("Done.")])}`);
+  return { names, idle };
+}
+
+/** Milliseconds from the end of the parent's response to the first request of the last of `count` sub-agents. */
+export async function firstRequests(
+  product: Product,
+  cwd: string,
+  count: number,
+  rounds: number,
+): Promise<number[]> {
+  const samples: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const talk = await Talk.open(product, cwd);
+    const { names, idle } = await spawn(
+      talk,
+      Array.from({ length: count }, () => [say(submit)]),
+    );
+    await idle;
+    const ended = product.model.requestsOf(talk.id)[0]?.endedAt ?? Number.NaN;
+    const arrivals = names.map((name) => product.model.requestsOf(name)[0]?.arrivedAt ?? Number.NaN);
+    samples.push(Math.max(...arrivals) - ended);
+    talk.close();
+  }
+  return samples;
+}
+
+/** Milliseconds of a call of `count` sub-agents that take a second of the model's time each, POST to idle. */
+export async function wallTime(product: Product, cwd: string, count: number): Promise<number> {
+  const talk = await Talk.open(product, cwd);
+  const slow = Array.from({ length: count }, () => [say("… ", takeTime(1_000), submit)]);
+  const started = performance.now();
+  const { idle } = await spawn(talk, slow);
+  const ended = (await idle).at;
+  talk.close();
+  return ended - started;
+}
+
+/** Milliseconds from the POST of the parent's cancel to the death of the last process of its sub-agents. */
+export async function cancelsOfFamilies(
+  product: Product,
+  dir: string,
+  count: number,
+  rounds: number,
+): Promise<number[]> {
+  const samples: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const cwd = join(dir, `family-${count}-${round}`);
+    mkdirSync(cwd);
+    const talk = await Talk.open(product, cwd);
+    const command =
+      "touch $$; (setsid sleep 300 & touch $!; wait) & (trap '' TERM; touch $BASHPID; sleep 300) & wait";
+    const scripts = Array.from({ length: count }, () => [say(toolCall("bash", { command })), say(submit)]);
+    const { idle } = await spawn(talk, scripts);
+    const pids = (): number[] => readdirSync(cwd).map(Number);
+    while (pids().length < 3 * count) await pause(5);
+    const all = pids();
+    const posted = performance.now();
+    void talk.cancel();
+    while (!all.every(isDead)) await pause(1);
+    samples.push(performance.now() - posted);
+    await idle;
+    talk.close();
+  }
+  return samples;
+}
+
+/** Bytes by which the worker grows with each sub-agent that has come and gone. */
+export async function memoryOfFinished(product: Product, cwd: string): Promise<number> {
+  const generation = async (calls: number): Promise<void> => {
+    for (let n = 0; n < calls; n++) {
+      const talk = await Talk.open(product, cwd);
+      const scripts = Array.from({ length: 16 }, () => [say(toolCall("ls", {})), say(submit)]);
+      await (
+        await spawn(talk, scripts)
+      ).idle;
+      talk.close();
+    }
+  };
+  // What a worker needs anyway is there after the first ones.
+  await generation(20);
+  const before = residentBytes(product.pidOf("worker"));
+  await generation(20);
+  return (residentBytes(product.pidOf("worker")) - before) / (20 * 16);
+}
+
+function residentBytes(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kilobytes) * 1024;
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
