@@ -9,7 +9,8 @@ import type {
 import { Accumulator, type Accumulated, type Delta } from "./accumulate.ts";
 import type { ProviderClient } from "./client.ts";
 import { classify, type Failure } from "./errors.ts";
-import { jsonBytes, RESPONSE_BYTES } from "../machine/size.ts";
+import type { ProviderBlock } from "../machine/message.ts";
+import { jsonBytes, MAX_CALLS, MAX_NAME_LENGTH, RESPONSE_BYTES } from "../machine/size.ts";
 
 export type LlmOutcome =
   | ({ readonly kind: "response"; readonly durationMs: number } & Accumulated)
@@ -55,7 +56,7 @@ export async function ask(asking: Asking): Promise<LlmOutcome> {
       if (!response.complete) continue;
       drain(events, close);
       const finished = response.finish();
-      if (jsonBytes(finished.content) > RESPONSE_BYTES) return { kind: "failed", ...TOO_LONG };
+      if (isTooMuch(finished.content)) return { kind: "failed", ...TOO_MUCH };
       return { kind: "response", ...finished, durationMs: Math.round(performance.now() - started) };
     }
     return { kind: "failed", ...(watchdog.stalled ? stalled(stallMs) : CUT_SHORT) };
@@ -76,9 +77,15 @@ const CUT_SHORT: Failure = {
   retryAfterMs: null,
 };
 
-const TOO_LONG: Failure = {
+function isTooMuch(content: readonly ProviderBlock[]): boolean {
+  const names = content.flatMap((block) => (block.type === "tool_use" ? [block["name"]] : []));
+  const isOdd = (name: unknown): boolean => typeof name !== "string" || name.length > MAX_NAME_LENGTH;
+  return names.length > MAX_CALLS || names.some(isOdd) || jsonBytes(content) > RESPONSE_BYTES;
+}
+
+const TOO_MUCH: Failure = {
   errorKind: "unknown",
-  message: `The model's answer was longer than ${RESPONSE_BYTES} bytes, so it could not be kept.`,
+  message: `The model's answer could not be kept: it was longer than ${RESPONSE_BYTES} bytes, had more than ${MAX_CALLS} calls, or a call without a name.`,
   retryable: false,
   retryAfterMs: null,
 };

@@ -4,6 +4,7 @@
  */
 import { APIConnectionError, APIError, AnthropicError } from "@anthropic-ai/sdk";
 import type { ErrorKind } from "../machine/message.ts";
+import { bounded } from "../machine/size.ts";
 import { BrokenStream } from "./accumulate.ts";
 
 export type Failure = {
@@ -127,8 +128,11 @@ function unreachable(error: Error): Failure {
   );
 }
 
+/** Of what is shown: a provider may quote the whole request. */
+const MESSAGE_BYTES = 4 * 1024;
+
 function failure(errorKind: ErrorKind, message: string, retryable: boolean): Failure {
-  return { errorKind, message, retryable, retryAfterMs: null };
+  return { errorKind, message: bounded(message, MESSAGE_BYTES), retryable, retryAfterMs: null };
 }
 
 /** The system's code ("ECONNREFUSED") from the chain of causes. */

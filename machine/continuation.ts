@@ -8,6 +8,7 @@ import type { ConversationEvent } from "./event.ts";
 import type { TokenUsage } from "./message.ts";
 import type { Rejection } from "./rejection.ts";
 import { stopRun } from "./run.ts";
+import { bounded, SUMMARY_BYTES } from "./size.ts";
 import { countUsage } from "./count-usage.ts";
 import { addTokens } from "./usage.ts";
 import { summaries, toPerson } from "./wording.ts";
@@ -66,7 +67,13 @@ export function onSummary(draft: Draft, state: Pending, response: Response): voi
   );
   const summary = texts.join("\n\n").trim();
   if (summary === "") return failContinuation(draft, state);
-  exhaust(draft, summary, addTokens(state.triggerUsage, response.usage), "completed", "llm_agent");
+  exhaust(
+    draft,
+    bounded(summary, SUMMARY_BYTES),
+    addTokens(state.triggerUsage, response.usage),
+    "completed",
+    "llm_agent",
+  );
 }
 
 export function failContinuation(draft: Draft, state: Pending): void {

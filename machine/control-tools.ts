@@ -4,6 +4,7 @@
  */
 import type { SubAgentTask } from "./conversation.ts";
 import type { Json, JsonObject } from "./message.ts";
+import { jsonBytes, TASKS_BYTES } from "./size.ts";
 
 export const UPGRADE_TOOL = "request_mode_upgrade";
 export const SPAWN_TOOL = "spawn_agents";
@@ -16,8 +17,6 @@ export const MAX_SUB_AGENTS_A_CALL = 16;
 /** The rest of a call's sub-agents wait until one of these has finished. */
 export const MAX_PARALLEL_SUB_AGENTS = 8;
 
-/** Characters of one call's tasks: they are in the state of the parent, and in each of its commits. */
-const MAX_TASKS_LENGTH = 32_768;
 /** A day. */
 export const MAX_TIMEOUT_SECONDS = 86_400;
 
@@ -53,7 +52,7 @@ export function checkSpawn(input: Json): Checked<readonly Omit<SubAgentTask, "id
     const model = field(entry, "model");
     const timeoutSeconds = field(entry, "timeoutSeconds");
     if (!isText(task)) return bad('each task needs a "task" text.');
-    if (model !== undefined && !isText(model)) return bad('"model" must be a text.');
+    if (model !== undefined && !isModel(model)) return bad('"model" must be the id of a model.');
     if (timeoutSeconds !== undefined && !isSeconds(timeoutSeconds)) {
       return bad(`"timeoutSeconds" must be a positive number of at most ${MAX_TIMEOUT_SECONDS}.`);
     }
@@ -63,11 +62,9 @@ export function checkSpawn(input: Json): Checked<readonly Omit<SubAgentTask, "id
       ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }),
     });
   }
-  const length = checked.reduce((sum, { task }) => sum + task.length, 0);
-  if (length > MAX_TASKS_LENGTH)
-    return bad(
-      `the tasks may have at most ${MAX_TASKS_LENGTH} characters in all; name files instead of quoting them.`,
-    );
+  if (jsonBytes(checked) > TASKS_BYTES) {
+    return bad(`the tasks may have at most ${TASKS_BYTES} bytes in all; name files instead of quoting them.`);
+  }
   return good(checked);
 }
 
@@ -79,5 +76,8 @@ const isList = (value: Json | undefined): value is readonly Json[] => Array.isAr
 const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !isList(value);
 const isText = (value: Json | undefined): value is string => typeof value === "string" && value.trim() !== "";
+/** As at the API. */
+const isModel = (value: Json): value is string =>
+  typeof value === "string" && /^[\w.:/@-]{1,200}$/.test(value);
 const isSeconds = (value: Json): value is number =>
   typeof value === "number" && value > 0 && value <= MAX_TIMEOUT_SECONDS;

@@ -54,9 +54,11 @@ function enqueue(draft: Draft, message: UserMessage, refusal: Rejection): Reject
   if (delivery === "direct") return refusal;
   const { queue } = draft.conversation;
   const { queued } = draft.context.limits;
-  const bytes = jsonBytes([...queue.map((waiting) => waiting.text), text]);
-  if (queue.length > 0 && bytes > QUEUE_BYTES) return { code: "queue_full", message: toPerson.queueTooLong };
   if (queue.length >= queued) return { code: "queue_full", message: toPerson.queueFull(queued) };
-  draft.set({ queue: [...queue, { messageId, delivery, text, images, createdAt: draft.time }] });
+  const longer = [...queue, { messageId, delivery, text, images, createdAt: draft.time }];
+  if (queue.length > 0 && jsonBytes(longer) > QUEUE_BYTES) {
+    return { code: "queue_full", message: toPerson.queueTooLong };
+  }
+  draft.set({ queue: longer });
   return null;
 }

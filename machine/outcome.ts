@@ -3,9 +3,7 @@
  * of them say has to fit into one result (REQ-BED-008). Its own state keeps all of it.
  */
 import type { State, StateOf, SubAgentOutcome } from "./conversation.ts";
-
-/** Characters of each text that the parent's model gets to read. */
-export const OUTCOME_LIMIT = 16_384;
+import { bounded, OUTCOME_BYTES } from "./size.ts";
 
 /** null while the sub-agent lives, and for a conversation that is none. */
 export function outcomeOf(state: State): SubAgentOutcome | null {
@@ -28,14 +26,10 @@ export function outcomeOf(state: State): SubAgentOutcome | null {
 }
 
 export function boundedOutcome(end: StateOf<"completed"> | StateOf<"failed">): SubAgentOutcome {
-  if (end.kind === "completed") return { success: end.success, result: bounded(end.result) };
+  if (end.kind === "completed") return { success: end.success, result: short(end.result) };
   const { error, errorKind, partialResult } = end;
-  const failure = { error: bounded(error), errorKind };
-  return partialResult === undefined ? failure : { ...failure, partialResult: bounded(partialResult) };
+  const failure = { error: short(error), errorKind };
+  return partialResult === undefined ? failure : { ...failure, partialResult: short(partialResult) };
 }
 
-/** Cut between characters: half of one could not be stored. */
-export const bounded = (text: string): string =>
-  text.length <= OUTCOME_LIMIT
-    ? text
-    : `${text.slice(0, OUTCOME_LIMIT).toWellFormed()}\n… ${text.length - OUTCOME_LIMIT} characters cut …`;
+const short = (text: string): string => bounded(text, OUTCOME_BYTES);

@@ -3,7 +3,7 @@
  * (notes, errors, refusals). Kept together so that they can be read, and changed, as one voice.
  */
 import type { CancelledBy, SubAgentOutcome, ToolCall } from "./conversation.ts";
-import { bounded } from "./outcome.ts";
+import { bounded, OUTCOME_BYTES } from "./size.ts";
 
 export const toModel = {
   skippedByCancel: "Skipped due to cancellation",
@@ -81,7 +81,7 @@ export const summaries = {
 
 /** One sub-agent's outcome, as its parent's model reads it. */
 export function describeOutcome(position: number, task: string, outcome: SubAgentOutcome): string {
-  const head = `Task ${position}: ${bounded(task)}`;
+  const head = `Task ${position}: ${bounded(task, OUTCOME_BYTES)}`;
   if ("result" in outcome)
     return `${head}\n${outcome.success ? "Succeeded" : "Did not succeed"}: ${outcome.result}`;
   const partial = outcome.partialResult === undefined ? "" : `\nPartial result: ${outcome.partialResult}`;

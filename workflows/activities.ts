@@ -24,7 +24,7 @@ const EFFECT: ActivityOptions = {
 const IDEMPOTENT: ActivityOptions = {
   heartbeatTimeout: HEARTBEAT_TIMEOUT,
   startToCloseTimeout: "30 seconds",
-  retry: { initialInterval: "200 milliseconds", maximumInterval: "5 seconds" },
+  retry: { initialInterval: "200 milliseconds", maximumInterval: "1 second" },
 };
 
 export const { requestLlm, requestContinuation, executeTool } =

@@ -23,9 +23,8 @@ export class Commits {
   /** Called with the messages that are accepted and not confirmed. */
   readonly #onFork: (accepted: readonly SendMessageInput[]) => void;
   #opening: Opening | null;
-  #underWay = 0;
-  /** The latest commit of its own, and the step that it goes up to. */
-  #settling: { readonly step: number; readonly done: Promise<void> } | null = null;
+  /** The commits of its own: one at a time, because each carries all that the one before has not confirmed. */
+  #settling: Promise<void> | null = null;
   #closed = false;
   /** Messages by the step that took them. */
   readonly #accepted = new Map<number, SendMessageInput>();
@@ -40,7 +39,7 @@ export class Commits {
 
   /** Everything recorded is confirmed, or no confirmation is waited for. */
   get isSettled(): boolean {
-    return this.#underWay === 0 && (this.#closed || this.ledger.unconfirmed.length === 0);
+    return this.#settling === null && (this.#closed || this.ledger.unconfirmed.length === 0);
   }
 
   /** What the commit of an effect has to carry: everything. */
@@ -53,21 +52,18 @@ export class Commits {
     return this.ledger.fitting.length === this.ledger.unconfirmed.length;
   }
 
-  /** Resolves when everything recorded so far is in Postgres, however long that takes. */
+  /** Resolves when everything recorded is in Postgres, however long that takes. */
   settle(): Promise<void> {
-    const { step } = this.ledger;
-    if (this.#settling?.step !== step) this.#settling = { step, done: this.#commit() };
-    return this.#settling.done;
+    this.#settling ??= this.#commitAll();
+    return this.#settling;
   }
 
-  async #commit(): Promise<void> {
-    const { step } = this.ledger;
-    this.#underWay++;
+  async #commitAll(): Promise<void> {
     try {
       do this.confirm(await this.#base.run(() => commit(this.#inputOf(this.ledger.fitting))));
-      while (!this.#closed && (this.ledger.unconfirmed[0]?.step ?? Infinity) <= step);
+      while (!this.#closed && this.ledger.unconfirmed.length > 0);
     } finally {
-      this.#underWay--;
+      this.#settling = null;
     }
   }
 

@@ -6,7 +6,6 @@
  * detail is a `Refusal`.
  */
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
-import type { Batch } from "../machine/batch.ts";
 import type { Context } from "../machine/context.ts";
 import type { CancelledBy, Conversation, Decision, Mode, State } from "../machine/conversation.ts";
 import type { Operation } from "../machine/effect.ts";
@@ -120,5 +119,6 @@ export const restartedSignal = defineSignal<[{ policy: "idle" | "resume" }]>("re
 export const stateQuery = defineQuery<{
   conversation: Conversation;
   step: number;
-  unconfirmed: readonly Batch[];
+  /** Steps that are not known to be in Postgres. */
+  unconfirmed: number;
 }>("state");

@@ -51,6 +51,9 @@ export function readRestart(input: unknown): { readonly policy: "idle" | "resume
   return policy === "idle" || policy === "resume" ? { policy } : null;
 }
 
+/** As at the API. */
+const MAX_IMAGES = 20;
+
 const fields = (input: unknown): { readonly [name: string]: unknown } =>
   typeof input === "object" && input !== null ? { ...input } : {};
 
@@ -64,4 +67,12 @@ const isCanceller = (value: unknown): value is CancelledBy =>
   value === "user" || value === "parent" || value === "timeout";
 
 const isImages = (value: unknown): value is readonly ImageBlock[] =>
-  Array.isArray(value) && value.every((image) => fields(image)["type"] === "image");
+  Array.isArray(value) && value.length <= MAX_IMAGES && value.every(isImage);
+
+function isImage(value: unknown): boolean {
+  const { type, hash, mediaType, width, height, ...more } = fields(value);
+  if (type !== "image" || Object.keys(more).length > 0) return false;
+  if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash)) return false;
+  if (typeof mediaType !== "string" || mediaType.length > 100) return false;
+  return typeof width === "number" && typeof height === "number";
+}

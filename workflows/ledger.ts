@@ -13,8 +13,8 @@ export class Ledger {
   #step: number;
   #batchId: string | null;
   #unconfirmed: Batch[] = [];
-  /** What each of those adds to a commit, and what its value does if it is the last, in bytes. */
-  readonly #sizes = new WeakMap<Batch, { readonly appended: number; readonly value: number }>();
+  /** What each of those adds to a commit, in bytes: as the last one, with its value, and before another. */
+  readonly #sizes = new WeakMap<Batch, { readonly asLast: number; readonly before: number }>();
 
   constructor(step: number, batchId: string | null) {
     this.#step = step;
@@ -39,9 +39,9 @@ export class Ledger {
   get fitting(): readonly Batch[] {
     let [count, bytes] = [0, 0];
     for (const batch of this.#unconfirmed) {
-      const { appended, value } = this.#sizes.get(batch) ?? { appended: 0, value: 0 };
-      bytes += appended;
-      if (count > 0 && bytes + value > COMMIT_BYTES) break;
+      const { asLast, before } = this.#sizes.get(batch) ?? { asLast: 0, before: 0 };
+      if (count > 0 && bytes + asLast > COMMIT_BYTES) break;
+      bytes += before;
       count++;
     }
     return this.#unconfirmed.slice(0, count);
@@ -51,8 +51,8 @@ export class Ledger {
     const id = uuid4();
     const head = { step: this.#step + 1, id, previous: this.#batchId, at: timestamp(at) };
     const batch: Batch = { ...toBatch(head, conversation, effects), archived };
-    const { batches, value } = pack([batch]);
-    this.#sizes.set(batch, { appended: jsonBytes(batches), value: jsonBytes(value) });
+    const { conversation: _value, ...whole } = batch;
+    this.#sizes.set(batch, { asLast: jsonBytes(pack([batch])), before: jsonBytes(whole) });
     this.#unconfirmed.push(batch);
     this.#step = head.step;
     this.#batchId = id;

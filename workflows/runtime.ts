@@ -173,16 +173,17 @@ export class Runtime {
   }
 
   setArchived(archived: boolean): void {
-    if (this.#archived === archived) return;
+    if (this.identity === null || this.#archived === archived) return;
     this.#record(this.#conversation, [], archived);
     void this.#commits.settle();
   }
 
   /** Cancels until nothing works any more; follow-ups that start after a cancel are cancelled, too. */
   async stop(): Promise<void> {
-    while (isWorking(this.#conversation.state)) {
+    while (this.identity !== null && isWorking(this.#conversation.state)) {
       this.apply({ kind: "user_cancel", clearQueue: false, by: "user" });
-      await this.wait(() => this.#conversation.state.kind !== "cancelling");
+      const isCancelling = (): boolean => !this.#ready || this.#conversation.state.kind === "cancelling";
+      await this.wait(() => this.identity === null || !isCancelling());
     }
   }
 

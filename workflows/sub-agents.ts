@@ -7,6 +7,7 @@ import {
   type ChildWorkflowHandle,
   executeChild,
   getExternalWorkflowHandle,
+  isCancellation,
   ParentClosePolicy,
   sleep,
   startChild,
@@ -31,10 +32,15 @@ const NOT_STARTED: SubAgentOutcome = {
   error: "Stopped before it had begun.",
   errorKind: "interrupted",
 };
+const UNENDING: SubAgentOutcome = { error: "Its workflow could not be ended.", errorKind: "interrupted" };
 const GONE: SubAgentOutcome = { error: "The sub-agent was removed.", errorKind: "interrupted" };
 
 /** `subAgentContext`: of those that have its model. */
 type Parent = { readonly profile: Profile; readonly subAgentContext: Context };
+
+const FIRST_PAUSE_MS = 100;
+/** Half a minute in all. */
+const LAST_PAUSE_MS = 16_000;
 
 export class SubAgents {
   readonly #parent: Parent;
@@ -111,18 +117,24 @@ async function withTimeLimit(handle: Handle, seconds: number | undefined): Promi
 /**
  * A workflow that ended without an answer (an operator terminated it, Temporal's database was lost) leaves a row in
  * whatever state it was. Started anew without a task, it ends itself as after a restart, or says how it had ended.
+ * One that still runs (for a parent that was reset) is told to stop first.
  */
 async function endFromRow(id: string): Promise<SubAgentOutcome> {
-  try {
-    const outcome = await executeChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
-      ...childOptions(id),
-      args: [{ conversationId: id }],
-      staticSummary: "sub-agent, ended from outside",
-    });
-    return outcome ?? GONE;
-  } catch {
-    return GONE;
+  for (let pause = FIRST_PAUSE_MS; pause <= LAST_PAUSE_MS; pause *= 2) {
+    try {
+      const outcome = await executeChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
+        ...childOptions(id),
+        args: [{ conversationId: id }],
+        staticSummary: "sub-agent, ended from outside",
+      });
+      return outcome ?? GONE;
+    } catch (error) {
+      if (isCancellation(error)) return GONE;
+      await stop(getExternalWorkflowHandle(id), "parent").catch(() => undefined);
+      await sleep(pause, { summary: "until the sub-agent has ended" });
+    }
   }
+  return UNENDING;
 }
 
 const childOptions = (workflowId: string) => ({

@@ -154,6 +154,8 @@ describe("what a sub-agent's end says to its parent", () => {
     });
     // A lone surrogate could never be stored as jsonb.
     expect(JSON.stringify(submitted(`x${"😀".repeat(limit)}`))).not.toMatch(/\\ud[89a-f]/u);
+    // Bytes as they are stored are what counts.
+    expect(JSON.stringify(submitted("\u0001".repeat(limit))).length).toBeLessThan(limit + 100);
   });
 
   test("errors and partial results are bounded alike; the sub-agent's own state keeps all of it", () => {

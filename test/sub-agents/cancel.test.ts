@@ -25,8 +25,8 @@ function lasting() {
 async function expectEnded(family: Family): Promise<readonly string[]> {
   const kinds: string[] = [];
   for (const child of await family.children()) {
-    kinds.push((await child.stored()).conversation.state.kind);
     await closed(async () => (await child.handle.describe()).status.name !== "RUNNING");
+    kinds.push((await child.stored()).conversation.state.kind);
   }
   return kinds.sort();
 }
@@ -175,6 +175,38 @@ describe("what takes the sub-agents along", () => {
     await closed(async () => (await child.handle.describe()).status.name !== "RUNNING");
   });
 
+  test("removing a parent whose sub-agent cannot end leaves no workflow behind", async () => {
+    const held = hold();
+    const family = await spawnFamily(system, [{ script: [say("… ", held)] }]);
+    await held.reached;
+    const child = await family.child(1);
+    const release = await child.block();
+    const { handle } = family.parent;
+    const archiving = handle.executeUpdate(archiveUpdate, { args: [{ archived: true }] });
+    await family.parent.untilState("cancelling");
+    const removing = handle.executeUpdate(removeUpdate);
+    await closed(async () => {
+      const [row] = await system.db.sql<{ waits: boolean }[]>`
+        select count(*) > 0 as waits from pg_stat_activity
+        where wait_event_type = 'Lock' and query like '%delete from conversations%' and datname = current_database()`;
+      return row?.waits === true;
+    });
+    await release();
+    await Promise.all([archiving, removing]);
+    for (const one of [handle, child.handle])
+      await closed(async () => (await one.describe()).status.name !== "RUNNING");
+  });
+
+  test("a parent whose row is gone ends, whatever it is asked then", async () => {
+    const held = hold();
+    const family = await spawnFamily(system, [{ script: [say("… ", held)] }]);
+    await held.reached;
+    await system.db.sql`delete from conversations where id = ${family.parent.id}`;
+    const { handle } = family.parent;
+    for (let n = 0; n < 10; n++) await handle.signal("archive");
+    await closed(async () => (await handle.describe()).status.name !== "RUNNING");
+  });
+
   test("a sub-agent that starts when its parent is gone ends", async () => {
     const { opening } = await orphan();
     const handle = await system.temporal.workflow.start("conversation", {
@@ -184,6 +216,42 @@ describe("what takes the sub-agents along", () => {
     });
     expect(await handle.result()).toBeNull();
   });
+
+  test.for([
+    // The server gives it those that it had started; those that it had not are of an earlier life.
+    { when: "before it had started them", outcome: "Failed (interrupted)", ends: "failed" },
+    { when: "after it", outcome: "Succeeded", ends: "completed" },
+  ])(
+    "a parent whose workflow is reset to $when: they end, and it hears of it",
+    async ({ when, outcome, ends }) => {
+      const holds = [hold(), hold()];
+      const family = await spawnFamily(
+        system,
+        holds.map((held) => ({ script: [say("… ", held, submit("kept"))] })),
+      );
+      await Promise.all(holds.map((held) => held.reached));
+      const { events } = await family.parent.handle.fetchHistory();
+      const all = events ?? [];
+      const spawned = all.findIndex(
+        (event) => event.startChildWorkflowExecutionInitiatedEventAttributes != null,
+      );
+      const tasks = all.filter(
+        (event, n) =>
+          event.workflowTaskCompletedEventAttributes != null && (ends === "completed" || n < spawned - 1),
+      );
+      await system.temporal.connection.workflowService.resetWorkflowExecution({
+        namespace: system.config.temporalNamespace,
+        workflowExecution: { workflowId: family.parent.id },
+        reason: `to ${when}`,
+        requestId: randomUUID(),
+        workflowTaskFinishEventId: tasks.at(-1)?.eventId ?? null,
+      });
+      if (ends === "completed") for (const held of holds) held.release();
+      await family.parent.untilState("idle");
+      expect(await expectEnded(family)).toEqual([ends, ends]);
+      expect(outcomesIn((await family.report()).text)).toEqual([outcome, outcome]);
+    },
+  );
 
   test("a parent whose workflow is terminated: they are cancelled, and it goes on with the next message", async () => {
     const { call, pid } = lasting();

@@ -1,65 +1,170 @@
-/** What is large stays within what Temporal takes in one piece: a conversation must not get stuck on it. */
-import { WorkflowUpdateFailedError } from "@temporalio/client";
+/** What is large stays within what Temporal takes in one piece: a conversation must not get stuck on it, or be ended. */
+import type { WorkflowUpdateFailedError } from "@temporalio/client";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
-import { say, toolCall } from "../../local/scripted/script.ts";
+import { say, toolCall, type Part } from "../../local/scripted/script.ts";
+import { sendMessageSignal } from "../../workflows/contract.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
+import { outcomesIn, spawnFamily } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
 
 const system = await startSystem();
 const LINE = "a line of text\n";
+/** Bytes that Temporal takes in one piece. */
+const LIMIT = 2 * 1024 * 1024;
 
-test("long messages wait as far as there is room, and are refused beyond it", async () => {
+/** A conversation in the middle of a request; what it answers afterwards is short. */
+async function asking(...first: readonly Part[]) {
   const conversation = await TestConversation.open(system);
   const held = hold();
-  const tag = system.model.script(randomUUID(), (_request, n) => (n === 1 ? say("… ", held) : say("Yes.")));
+  const tag = system.model.script(randomUUID(), (_request, n) =>
+    n === 1 ? say("… ", held, ...first) : say("Yes."),
+  );
   await conversation.send(`go ${tag}`);
   await held.reached;
-  const sent = await Promise.allSettled(
-    Array.from({ length: 10 }, (_, n) =>
-      conversation.send(`${n} ${LINE.repeat(8_000)}`, { delivery: n % 2 === 0 ? "steer" : "followUp" }),
-    ),
-  );
-  const refusals = sent.flatMap((answer) => {
-    if (answer.status === "fulfilled") return [];
-    const cause = (answer.reason as WorkflowUpdateFailedError).cause;
-    return [cause !== undefined && "type" in cause ? cause.type : cause];
+  return { conversation, release: () => held.release() };
+}
+
+const finished = (conversation: TestConversation) =>
+  conversation.until(({ conversation: { state, queue } }) => state.kind === "idle" && queue.length === 0);
+
+/** The largest input of an activity in its history, in bytes. */
+async function largestInput(conversation: TestConversation): Promise<number> {
+  let largest = 0;
+  let token: Uint8Array = new Uint8Array();
+  do {
+    const page = await system.temporal.connection.workflowService.getWorkflowExecutionHistory({
+      namespace: system.config.temporalNamespace,
+      execution: { workflowId: conversation.id },
+      // All at once may be more than a client takes.
+      maximumPageSize: 5,
+      nextPageToken: token,
+    });
+    for (const event of page.history?.events ?? []) {
+      const payloads = event.activityTaskScheduledEventAttributes?.input?.payloads ?? [];
+      const bytes = payloads.reduce((sum, payload) => sum + (payload.data?.length ?? 0), 0);
+      largest = Math.max(largest, bytes);
+    }
+    token = page.nextPageToken;
+  } while (token.length > 0);
+  return largest;
+}
+
+describe("messages that wait", () => {
+  test("long ones wait as far as there is room, and are refused beyond it", async () => {
+    const { conversation, release } = await asking();
+    const sent = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, n) =>
+        conversation.send(`${n} ${LINE.repeat(7_000)}`, { delivery: n % 2 === 0 ? "steer" : "followUp" }),
+      ),
+    );
+    const refusals = sent.flatMap((answer) => {
+      if (answer.status === "fulfilled") return [];
+      const cause = (answer.reason as WorkflowUpdateFailedError).cause;
+      return [cause !== undefined && "type" in cause ? cause.type : cause];
+    });
+    expect(refusals).toEqual(Array.from({ length: 7 }, () => "queue_full"));
+    release();
+    await finished(conversation);
+    const said = (await conversation.types()).filter((type) => type === "user");
+    expect(said).toHaveLength(4);
   });
-  expect(refusals).toEqual(Array.from({ length: 6 }, () => "queue_full"));
-  held.release();
-  const stored = await conversation.until(
-    ({ conversation: { state, queue } }) => state.kind === "idle" && queue.length === 0,
-  );
-  expect(stored.conversation.queue).toEqual([]);
-  const said = (await conversation.types()).filter((type) => type === "user");
-  expect(said).toHaveLength(5);
+
+  test("many that come while nothing can be stored are all there afterwards", async () => {
+    const { conversation, release } = await asking();
+    const unblock = await conversation.block();
+    const accepted = Array.from({ length: 16 }, (_, n) =>
+      conversation.send(`${n} ${LINE.repeat(1_000)}`, { delivery: "followUp" }),
+    );
+    await conversation.untilBlocked(1);
+    await expect
+      .poll(async () => (await conversation.handle.query<{ step: number }>("state")).step)
+      .toBeGreaterThan(12);
+    await unblock();
+    await Promise.all(accepted);
+    release();
+    await finished(conversation);
+    const said = (await conversation.types()).filter((type) => type === "user");
+    expect(said).toHaveLength(17);
+    expect((await conversation.handle.describe()).status.name).toBe("RUNNING");
+    expect(await largestInput(conversation)).toBeLessThan(LIMIT);
+  });
+
+  test("a signal's text and images are bounded like those of the API", async () => {
+    const { conversation, release } = await asking();
+    const image = { type: "image", hash: "h".repeat(600_000), mediaType: "image/png", width: 1, height: 1 };
+    for (const input of [
+      { text: "see", images: [image] as never },
+      { text: "x".repeat(500_000), delivery: "steer" as const },
+    ])
+      await conversation.handle.signal(sendMessageSignal, input);
+    await conversation.until(({ conversation: { sequence } }) => sequence === 3);
+    expect(await conversation.types()).toEqual(["user", "note", "note"]);
+    release();
+    await finished(conversation);
+  });
 });
 
-test("a call with a long input runs, and one that is too long is answered so", async () => {
-  const conversation = await TestConversation.open(system);
-  const content = LINE.repeat(30_000);
-  const write = (path: string) => toolCall("write", { path, content });
-  const tag = system.model.script(randomUUID(), [
-    say("Now. ", write("long.txt"), write("never.txt"), toolCall("ls", {})),
-    say("Written."),
-  ]);
-  await conversation.send(`go ${tag}`);
-  await conversation.untilState("idle");
-  expect(readFileSync(join(system.cwd, "long.txt"), "utf8")).toBe(content);
-  const results = await conversation.results();
-  expect(results.map(({ status }) => status)).toEqual(["completed", "failed", "completed"]);
-  expect(textOf(results[1])).toMatch(/too long together.*smaller pieces/s);
-  expect(textOf(results[2])).not.toContain("never.txt");
+describe("an answer", () => {
+  test("a call with a long input runs, and one that is too long is answered so", async () => {
+    const content = LINE.repeat(20_000);
+    const path = randomUUID();
+    const write = (to: string) => toolCall("write", { path: to, content });
+    const { conversation, release } = await asking(write(path), write(`${path}.never`), toolCall("ls", {}));
+    release();
+    await finished(conversation);
+    expect(readFileSync(join(system.cwd, path), "utf8")).toBe(content);
+    const results = await conversation.results();
+    expect(results.map(({ status }) => status)).toEqual(["completed", "failed", "completed"]);
+    expect(textOf(results[1])).toMatch(/too long together.*smaller pieces/s);
+    expect(textOf(results[2])).not.toContain("never");
+  });
+
+  test.for([
+    ["a text that is too long", [LINE.repeat(60_000)]],
+    ["thousands of calls", Array.from({ length: 1_000 }, () => toolCall("nope", {}))],
+    ["a call with a name that is none", [toolCall("n".repeat(100_000), {})]],
+  ] as const)("%s is an error, and the next message goes on", async ([, parts]) => {
+    const { conversation, release } = await asking(...parts);
+    release();
+    expect((await conversation.untilState("error")).message).toContain("could not be kept");
+    await conversation.send("Shorter, please.");
+    await finished(conversation);
+  });
+
+  test("the largest of everything at once still fits", async () => {
+    const names = Array.from({ length: 250 }, () => toolCall("n".repeat(200), {}));
+    const { conversation, release } = await asking(
+      toolCall("write", { path: randomUUID(), content: "x".repeat(319_000) }),
+      "y".repeat(330_000),
+      ...names,
+    );
+    await conversation.send("z".repeat(370_000), { delivery: "followUp" });
+    release();
+    await finished(conversation);
+    const results = await conversation.results();
+    expect(results.map(({ status }) => status)).toEqual(["completed", ...names.map(() => "failed")]);
+    const largest = await largestInput(conversation);
+    expect(largest).toBeGreaterThan(LIMIT / 2);
+    expect(largest).toBeLessThan(LIMIT);
+  });
 });
 
-test("an answer that is too long to be kept is an error, not a stuck conversation", async () => {
-  const conversation = await TestConversation.open(system);
-  const tag = system.model.script(randomUUID(), [say(LINE.repeat(80_000)), say("In short.")]);
-  await conversation.send(`go ${tag}`);
-  expect((await conversation.untilState("error")).message).toContain("longer than");
-  await conversation.send("Shorter, please.");
-  await conversation.untilState("idle");
-});
+test.for(["漢", "\u0001", "x"])(
+  "16 sub-agents that all say as much as they may, in %j",
+  async (character) => {
+    const text = character.repeat(16_384);
+    const submit = say(toolCall("submit_result", { result: text }));
+    const family = await spawnFamily(
+      system,
+      Array.from({ length: 16 }, () => ({ script: [submit] })),
+    );
+    expect(outcomesIn((await family.report()).text)).toHaveLength(16);
+    await family.parent.untilState("idle");
+    expect((await family.parent.handle.describe()).status.name).toBe("RUNNING");
+    expect(await largestInput(family.parent)).toBeLessThan(LIMIT);
+  },
+);
