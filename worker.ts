@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { History } from "./activities/history.ts";
 import { hostActivities } from "./activities/host.ts";
 import { requestActivities } from "./activities/requests.ts";
+import { RunningTools } from "./activities/running-tools.ts";
 import { rowActivities } from "./activities/rows.ts";
 import { toolActivities, toolActivitiesOf } from "./activities/tools.ts";
 import { ConfigError, loadServiceConfig, type ServiceConfig } from "./config.ts";
@@ -53,7 +54,9 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
   const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
   const history = new History(db);
   const requests = { db, history, client, stallMs: config.llmStallMs };
-  const tools = toolActivities(db, [await realpath(config.dataDir).catch(() => config.dataDir)]);
+  const running = new RunningTools();
+  const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];
+  const tools = toolActivities(db, hidden, running);
   const common = {
     connection,
     namespace: config.temporalNamespace,
@@ -72,7 +75,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
       activities: {
         ...rowActivities(db, history),
         ...requestActivities(requests),
-        ...toolActivitiesOf(config.toolHost, tools),
+        ...toolActivitiesOf(config.toolHost, tools, running),
       },
       maxCachedWorkflows: CACHED_WORKFLOWS,
       maxConcurrentWorkflowTaskPolls: POLLS,

@@ -74,6 +74,8 @@ export interface ConversationActivities {
   requestContinuation(input: ContinuationInput): Promise<Performed<RequestEvent>>;
   /** `elsewhere`: this worker is not on the host of the conversation's directory; nothing was committed. */
   executeTool(input: ToolInput): Promise<Performed<ToolEvent> | { readonly kind: "elsewhere" }>;
+  /** Stops the tools of these conversations that run in this process, if there are any; does not wait for their ends. */
+  stopTools(input: { readonly conversationIds: readonly string[] }): Promise<void>;
   /** A message id that an operator's signal brings may be old: is it in the conversation already? */
   messageExists(input: { readonly conversationId: string; readonly messageId: string }): Promise<boolean>;
   /** Deletes the rows, children included. */

@@ -8,27 +8,38 @@ import { runTool } from "../tools/registry.ts";
 import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } from "./contract.ts";
 import { commitThen } from "./effect.ts";
 import { createLiveOutput } from "./live-output.ts";
+import type { RunningTools } from "./running-tools.ts";
 
 /** @param hidden the server's own folders, which no reading tool shows (tools/tool.ts) */
-export function toolActivities(db: Database, hidden: readonly string[]): ToolActivities {
+export function toolActivities(
+  db: Database,
+  hidden: readonly string[],
+  running: RunningTools,
+): ToolActivities {
   return {
     executeTool: (input) =>
       commitThen(db, input, {
         operationId: input.operationId,
         since: null,
-        perform: (signal) => execute(db, hidden, input, signal),
+        perform: (cancelled) =>
+          running.run(input.conversationId, cancelled, (signal) => execute(db, hidden, input, signal)),
       }),
   };
 }
 
-/** The same on the queue that workers of all hosts poll. */
+/** The same on the queue that workers of all hosts poll; and the short way to stop what runs here. */
 export function toolActivitiesOf(
   host: string,
   tools: ToolActivities,
-): Pick<ConversationActivities, "executeTool"> {
+  running: RunningTools,
+): Pick<ConversationActivities, "executeTool" | "stopTools"> {
   return {
     executeTool: (input) =>
       input.profile.host === host ? tools.executeTool(input) : Promise.resolve({ kind: "elsewhere" }),
+    stopTools: ({ conversationIds }) => {
+      running.stop(conversationIds);
+      return Promise.resolve();
+    },
   };
 }
 

@@ -14,7 +14,7 @@ import { startProduct, type Product } from "../test/support/product.ts";
 import { plainTurns, toolRounds } from "./rounds.ts";
 import { deathsOfLargeTrees, ordinaryWork, spawns } from "./sandbox.ts";
 import { spans } from "./spans.ts";
-import { cancelsOfFamilies, firstRequests, memoryOfFinished, wallTime } from "./sub-agents.ts";
+import { cancelsOfFamilies, firstRequests, GENERATION, memoryOfFinished, wallTime } from "./sub-agents.ts";
 import { ms, quantile, spread, table, type Row } from "./stats.ts";
 
 const CRASHES: readonly Crash[] = [
@@ -78,8 +78,12 @@ try {
       const what = `cancel of a parent to the last death, ${count} sub-agents with trees`;
       rows.push({ what, figures: spread(samples, [0.5, 0.99]), goal: "100 ms" });
     }
-    const grown = `${((await memoryOfFinished(running, dir)) / 1024).toFixed(1)} KiB`;
-    rows.push({ what: "the worker's growth for each finished sub-agent", figures: grown, goal: "none" });
+    const sizes = await memoryOfFinished(running, dir);
+    rows.push({
+      what: `the worker after each ${GENERATION} finished sub-agents`,
+      figures: `${sizes.map((size) => Math.round(size / 1024 / 1024)).join(", ")} MiB`,
+      goal: "no growth",
+    });
   });
   await measure("sandbox", async () => {
     const found = await spawns(100);

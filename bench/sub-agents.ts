@@ -7,6 +7,9 @@ import { isDead } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
 
+/** Sub-agents of one. */
+export const GENERATION = 128;
+
 const submit = toolCall("submit_result", { result: "done" });
 
 /** Lets a conversation spawn sub-agents with these scripts; the name of its own script. */
@@ -82,10 +85,11 @@ export async function cancelsOfFamilies(
   return samples;
 }
 
-/** Bytes by which the worker grows with each sub-agent that has come and gone. */
-export async function memoryOfFinished(product: Product, cwd: string): Promise<number> {
-  const generation = async (calls: number): Promise<void> => {
-    for (let n = 0; n < calls; n++) {
+/** Bytes of the worker after each of some generations of sub-agents that have come and gone. */
+export async function memoryOfFinished(product: Product, cwd: string): Promise<readonly number[]> {
+  const sizes: number[] = [];
+  for (let generation = 0; generation < 6; generation++) {
+    for (let n = 0; n < GENERATION / 16; n++) {
       const talk = await Talk.open(product, cwd);
       const scripts = Array.from({ length: 16 }, () => [say(toolCall("ls", {})), say(submit)]);
       await (
@@ -93,12 +97,9 @@ export async function memoryOfFinished(product: Product, cwd: string): Promise<n
       ).idle;
       talk.close();
     }
-  };
-  // What a worker needs anyway is there after the first ones.
-  await generation(20);
-  const before = residentBytes(product.pidOf("worker"));
-  await generation(20);
-  return (residentBytes(product.pidOf("worker")) - before) / (20 * 16);
+    sizes.push(residentBytes(product.pidOf("worker")));
+  }
+  return sizes;
 }
 
 function residentBytes(pid: number): number {

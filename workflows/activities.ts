@@ -2,6 +2,7 @@
 import {
   ActivityCancellationType,
   proxyActivities,
+  proxyLocalActivities,
   type ActivityInterfaceFor,
   type ActivityOptions,
 } from "@temporalio/workflow";
@@ -30,6 +31,12 @@ const IDEMPOTENT: ActivityOptions = {
 export const { requestLlm, requestContinuation, executeTool } =
   proxyActivities<ConversationActivities>(EFFECT);
 export const { load, commit, messageExists, remove } = proxyActivities<ConversationActivities>(IDEMPOTENT);
+
+/** In the worker that has this workflow, at once: there is nothing to wait for, and nothing to try again. */
+export const { stopTools } = proxyLocalActivities<ConversationActivities>({
+  startToCloseTimeout: "2 seconds",
+  retry: { maximumAttempts: 1 },
+});
 
 /** The queue that only workers on this host poll. */
 export const toolsOn = (host: string): ActivityInterfaceFor<ToolActivities> =>

@@ -12,7 +12,7 @@ import type { ConversationEvent } from "../machine/event.ts";
 import type { Profile } from "../machine/profile.ts";
 import type { Rejection } from "../machine/rejection.ts";
 import { transition } from "../machine/transition.ts";
-import { load } from "./activities.ts";
+import { load, stopTools } from "./activities.ts";
 import { Commits } from "./commits.ts";
 import type { Carried, ConversationStart, Opening, SendMessageInput } from "./contract.ts";
 import { InFlight } from "./in-flight.ts";
@@ -273,6 +273,15 @@ export class Runtime {
   /** Aborts leave at once, in no particular order with the commit (architecture, rule 7). */
   #carryOut(effects: readonly Effect[]): void {
     const { aborts, subAgentsToCancel, operations } = ordersOf(effects);
+    const { state } = this.#conversation;
+    if (
+      state.kind === "cancelling" &&
+      state.stopping !== "request" &&
+      aborts.length + subAgentsToCancel.length > 0
+    ) {
+      const conversationIds = state.stopping === "tool" ? [this.#id] : subAgentsToCancel;
+      void this.#base.run(() => stopTools({ conversationIds })).catch(() => undefined);
+    }
     for (const id of aborts) this.#inFlight.abort(id);
     for (const id of subAgentsToCancel) void this.#base.run(async () => this.#identity?.subAgents.cancel(id));
     const carriers = operations.filter(carriesCommit);

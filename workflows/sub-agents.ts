@@ -23,6 +23,7 @@ import {
   type Opening,
   WORKFLOW_TASK_TIMEOUT,
 } from "./contract.ts";
+import { attributesOf } from "./visibility.ts";
 
 type SubAgentWorkflow = (start: ConversationStart) => Promise<SubAgentOutcome | null>;
 
@@ -63,10 +64,11 @@ export class SubAgents {
     try {
       await committed;
       if (this.#stopped.has(id)) return NOT_STARTED;
-      const start = { conversationId: id, opening: openingOf(task, this.#parent) };
+      const opening = openingOf(task, this.#parent);
       const handle = await startChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
         ...childOptions(id),
-        args: [start],
+        args: [{ conversationId: id, opening }],
+        typedSearchAttributes: attributesOf(opening),
         staticSummary: `sub-agent: ${oneLine(task.task)}`,
       });
       this.#handles.set(id, handle);

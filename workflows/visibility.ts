@@ -2,10 +2,11 @@
  * Owns: what operators see in the Temporal Web UI and CLI without any code of ours. Search attributes cost
  * history, so they are written only when they change; details are free.
  */
-import { defineSearchAttributeKey, SearchAttributeType } from "@temporalio/common";
-import { setCurrentDetails, upsertSearchAttributes } from "@temporalio/workflow";
+import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from "@temporalio/common";
+import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from "@temporalio/workflow";
 import type { Conversation, State } from "../machine/conversation.ts";
 import type { Profile } from "../machine/profile.ts";
+import type { Opening } from "./contract.ts";
 
 export type Status = "working" | "waiting" | "idle" | "error" | "exhausted";
 
@@ -13,12 +14,23 @@ export const STATUS = defineSearchAttributeKey("status", SearchAttributeType.KEY
 export const MODE = defineSearchAttributeKey("mode", SearchAttributeType.KEYWORD);
 export const PARENT = defineSearchAttributeKey("parent", SearchAttributeType.KEYWORD);
 
+/** Those that a sub-agent is started with: it works from the beginning. */
+export const attributesOf = ({ profile, mode }: Pick<Opening, "profile" | "mode">) =>
+  new TypedSearchAttributes([
+    { key: STATUS, value: "working" },
+    { key: MODE, value: mode },
+    ...(profile.parentId === null ? [] : [{ key: PARENT, value: profile.parentId }]),
+  ]);
+
 export class Visibility {
-  #shown = { status: "", mode: "" };
+  #shown: { readonly status: string | undefined; readonly mode: string | undefined };
   readonly #profile: Profile;
 
   constructor(profile: Profile) {
     this.#profile = profile;
+    // Those that it was started with, or that the run before it had.
+    const { typedSearchAttributes } = workflowInfo();
+    this.#shown = { status: typedSearchAttributes.get(STATUS), mode: typedSearchAttributes.get(MODE) };
   }
 
   show(conversation: Conversation, step: number): void {

@@ -8,12 +8,13 @@ import { textOf, TestConversation } from "../support/conversation.ts";
 import { isDead, pidIn } from "../support/processes.ts";
 import { until } from "../support/waiting.ts";
 import { startSystem, type System } from "../support/system.ts";
+import { startWorkerProcess } from "../support/worker-process.ts";
 
 const TREE = `echo partly; trap "" TERM; (setsid sleep 300 &); echo $$ > pid-$NAME; while :; do sleep 1; done`;
 
 /** A conversation whose tool runs, and the id of its shell. */
-async function withRunningTool(system: System, conversation?: TestConversation) {
-  const opened = conversation ?? (await TestConversation.open(system));
+async function withRunningTool(system: System) {
+  const opened = await TestConversation.open(system);
   const name = randomUUID();
   const call = toolCall("bash", { command: TREE.replace("$NAME", name) });
   const tag = system.model.script(name, [
@@ -70,13 +71,14 @@ describe("a cancel of a tool", () => {
     { timeout: 120_000 },
     async () => {
       const old = await startTemporal({ binary: inject("temporalBinary"), pushesCancels: false });
-      const pushing = await startSystem();
-      const beating = await startSystem({ env: { TEMPORAL_ADDRESS: old.address } });
+      const pushing = await startSystem({ workers: 0 });
+      const beating = await startSystem({ workers: 0, env: { TEMPORAL_ADDRESS: old.address } });
       beating.defer(() => old.stop());
+      const [pushed, beaten] = [await openApart(pushing), await openApart(beating)];
       const times = { push: [] as number[], beat: [] as number[] };
       for (let n = 0; n < 5; n++) {
-        times.push.push(await timeOfCancel(pushing));
-        times.beat.push(await timeOfCancel(beating));
+        times.push.push(await timeOfCancel(pushed, n));
+        times.beat.push(await timeOfCancel(beaten, n));
       }
       // A beat comes every 500 ms, a push at once; that the tool dies in either case is the point.
       expect(median(times.push)).toBeLessThan(median(times.beat));
@@ -85,9 +87,23 @@ describe("a cancel of a tool", () => {
   );
 });
 
+/** A conversation whose tools run in another process than its workflow, where a Stop has no short way. */
+async function openApart(system: System) {
+  await startWorkerProcess(system, { TOOL_HOST: "another-host" });
+  const conversation = await TestConversation.open(system);
+  await system.startWorker();
+  const name = randomUUID();
+  const tag = system.model.script(name, (_request, n) =>
+    say(toolCall("bash", { command: TREE.replace("$NAME", `${name}-${n - 1}`) })),
+  );
+  return { conversation, tag, pid: (n: number) => pidIn(join(system.cwd, `pid-${name}-${n}`)) };
+}
+
 /** Milliseconds from the cancel to the death of the tool's shell. */
-async function timeOfCancel(system: System): Promise<number> {
-  const { conversation, pid } = await withRunningTool(system);
+async function timeOfCancel(apart: Awaited<ReturnType<typeof openApart>>, n: number): Promise<number> {
+  const { conversation } = apart;
+  await conversation.send(`go ${apart.tag}`);
+  const pid = await apart.pid(n);
   const started = performance.now();
   const cancelled = conversation.cancel();
   await until(() => isDead(pid));
