@@ -34,7 +34,8 @@ export async function firstRequests(
     const talk = await Talk.open(product, cwd);
     const { names, idle } = await spawn(
       talk,
-      Array.from({ length: count }, () => [say(submit)]),
+      // Who ends at once would be in the way of who has not begun.
+      Array.from({ length: count }, () => [say("… ", takeTime(1_000), submit)]),
     );
     await idle;
     const ended = product.model.requestsOf(talk.id)[0]?.endedAt ?? Number.NaN;

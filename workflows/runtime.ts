@@ -5,36 +5,27 @@
  */
 import { allHandlersFinished, CancellationScope, condition, uuid4, workflowInfo } from "@temporalio/workflow";
 import type { Loaded } from "../activities/contract.ts";
-import type { Context } from "../machine/context.ts";
 import { isWorking, newConversation, type Conversation } from "../machine/conversation.ts";
 import type { Effect, Operation } from "../machine/effect.ts";
 import type { ConversationEvent } from "../machine/event.ts";
-import type { Profile } from "../machine/profile.ts";
 import type { Rejection } from "../machine/rejection.ts";
 import { transition } from "../machine/transition.ts";
 import { load, stopTools } from "./activities.ts";
 import { Commits } from "./commits.ts";
 import type { Carried, ConversationStart, Opening, SendMessageInput } from "./contract.ts";
+import { identityOf, unasked, type Identity } from "./identity.ts";
 import { InFlight } from "./in-flight.ts";
 import { Ledger } from "./ledger.ts";
 import { carriesCommit } from "./operations.ts";
 import { ordersOf } from "./orders.ts";
 import { RecentMessages } from "./recent-messages.ts";
-import { SubAgents } from "./sub-agents.ts";
 import { ToolHost } from "./tool-host.ts";
-import { Visibility } from "./visibility.ts";
 
 /** From here on a run makes room for the next as soon as nothing is in flight: replays stay fast. */
 const LONG_HISTORY = 1_000;
 const LARGE_HISTORY_BYTES = 8 * 1024 * 1024;
 const FORK_NOTE =
   "This conversation's workflow was reset or started anew. It continues from what is stored; nothing stored was changed.";
-
-/** What is fixed once the row is loaded. */
-type Identity = Omit<Loaded, "stored"> & {
-  readonly visibility: Visibility;
-  readonly subAgents: SubAgents;
-};
 
 export class Runtime {
   readonly #id: string;
@@ -116,7 +107,7 @@ export class Runtime {
 
   /** Continues where the last run left off. */
   resume(carried: Carried): void {
-    this.#identify(carried);
+    this.#identity = identityOf(carried);
     this.#conversation = carried.conversation;
     this.#commits = this.#continueFrom(carried.step, carried.batchId, null);
     this.#archived = carried.archived;
@@ -143,7 +134,7 @@ export class Runtime {
     this.#ready = true;
     this.#identity = null;
     if (loaded === null) return;
-    this.#identify(loaded);
+    this.#identity = identityOf(loaded);
     if (loaded.stored === null) this.#open();
     else this.#adopt(loaded.stored, redeliver, isFork);
   }
@@ -216,20 +207,20 @@ export class Runtime {
     return new Commits(past, this.#base, (accepted) => void this.load(accepted, true));
   }
 
-  #identify({ profile, context, subAgentContext }: Omit<Loaded, "stored">): void {
-    const subAgents = new SubAgents({ profile, subAgentContext });
-    this.#identity = { profile, context, subAgentContext, subAgents, visibility: new Visibility(profile) };
-  }
-
   /** The first commit makes the row. */
   #open(): void {
     const opening = this.#opening;
     if (opening === null) return;
     this.#created = true;
     this.#commits = this.#continueFrom(0, null, opening);
-    this.#record(newConversation(opening.mode), [], null);
+    this.#conversation = newConversation(opening.mode);
+    this.ledger.record(this.#conversation, [], null, Date.now());
     const { seed, task } = opening;
-    if (seed === null && task === null) void this.#commits.settle();
+    // What begins at once is shown as it begins.
+    if (seed === null && task === null) {
+      this.#show();
+      void this.#commits.settle();
+    }
     if (seed !== null) this.apply({ kind: "seeded", text: seed });
     if (task !== null) this.apply({ kind: "task_given", messageId: task.messageId, task: task.text });
   }
@@ -298,11 +289,3 @@ export class Runtime {
     this.#inFlight.start(operation, { profile, subAgents, tools: this.#tools, commits: this.#commits });
   }
 }
-
-/** A first run whose context is known looks for no row: if there is one, its first commit is a fork. */
-const unasked = (profile: Profile, context: Context): Loaded => ({
-  profile,
-  context,
-  subAgentContext: context,
-  stored: null,
-});
