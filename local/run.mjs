@@ -5,7 +5,7 @@
  */
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -17,7 +17,8 @@ const FOLDERS = ["activities", "api", "db", "llm", "local", "machine", "sandbox"
 const [, , program = ""] = process.argv;
 if (!PROGRAMS.includes(program))
   throw new Error(`Not a program: ${program}. There are ${PROGRAMS.join(", ")}.`);
-const file = join(await compiled(), program.replace(/\.ts$/, ".mjs"));
+// Programs know that they are the one that was started by their own, real path.
+const file = join(realpathSync(await compiled()), program.replace(/\.ts$/, ".mjs"));
 // As if it had been started itself.
 process.argv.splice(1, 2, file);
 process.setSourceMapsEnabled(true);
@@ -66,7 +67,10 @@ function keepPlaces({ onLoad }) {
 }
 
 function hashOfSources() {
-  const hash = createHash("sha256").update(readFileSync(join(ROOT, "package-lock.json")));
+  // The place of the sources is in what is compiled (keepPlaces).
+  const hash = createHash("sha256")
+    .update(ROOT)
+    .update(readFileSync(join(ROOT, "package-lock.json")));
   const files = FOLDERS.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(folder, name)),
   );
