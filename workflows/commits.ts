@@ -49,7 +49,7 @@ export class Commits {
 
   /** Whether that is one commit's worth; else it has to be settled first. */
   get fits(): boolean {
-    return this.ledger.fitting.length === this.ledger.unconfirmed.length;
+    return this.ledger.fits;
   }
 
   /** Resolves when everything recorded is in Postgres, however long that takes. */

@@ -47,6 +47,16 @@ export class Ledger {
     return this.#unconfirmed.slice(0, count);
   }
 
+  /** All of them are one commit's worth. */
+  get fits(): boolean {
+    const last = this.#unconfirmed.at(-1);
+    const bytes = this.#unconfirmed.reduce((sum, batch) => {
+      const { asLast, before } = this.#sizes.get(batch) ?? { asLast: 0, before: 0 };
+      return sum + (batch === last ? asLast : before);
+    }, 0);
+    return bytes <= COMMIT_BYTES;
+  }
+
   record(conversation: Conversation, effects: readonly Effect[], archived: boolean | null, at: number): void {
     const id = uuid4();
     const head = { step: this.#step + 1, id, previous: this.#batchId, at: timestamp(at) };
