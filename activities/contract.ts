@@ -50,11 +50,14 @@ export type LoadInput = {
   /** Message ids of which the answer says whether the row knows them. */
   readonly askedMessageIds: readonly string[];
 };
-export type Loaded = {
+/** What of a conversation does not change while it is loaded. */
+export type Fixed = {
   readonly profile: Profile;
   readonly context: Context;
   /** Of the sub-agents that it spawns with its own model: they need not ask. */
   readonly subAgentContext: Context;
+};
+export type Loaded = Fixed & {
   /** null: there is no row yet, and `profile` is the opening's. */
   readonly stored: {
     readonly conversation: Conversation;

@@ -9,7 +9,7 @@ import { DEFAULT_LIMITS, type Context } from "../machine/context.ts";
 import { outcomeOf } from "../machine/outcome.ts";
 import type { Profile } from "../machine/profile.ts";
 import { toolsFor } from "../tools/registry.ts";
-import type { ConversationActivities, Loaded } from "./contract.ts";
+import type { ConversationActivities, Fixed } from "./contract.ts";
 import type { History } from "./history.ts";
 import { withLiveness } from "./liveness.ts";
 
@@ -45,7 +45,7 @@ export function rowActivities(db: Database, history: History): RowActivities {
   };
 }
 
-const contextsOf = (profile: Profile): Omit<Loaded, "stored"> => ({
+const contextsOf = (profile: Profile): Fixed => ({
   profile,
   context: contextOf(profile),
   subAgentContext: contextOf({ ...profile, userInitiated: false }),

@@ -12,7 +12,11 @@ export const GENERATION = 128;
 
 const submit = toolCall("submit_result", { result: "done" });
 
-/** Lets a conversation spawn sub-agents with these scripts; the name of its own script. */
+/** For so many that take a second of the model's time: who ends at once is in the way of who has not begun. */
+const slow = (count: number): (readonly Answer[])[] =>
+  Array.from({ length: count }, () => [say("… ", takeTime(1_000), submit)]);
+
+/** Lets a conversation spawn sub-agents with these scripts; the names of those, and its next idle. */
 async function spawn(talk: Talk, scripts: readonly (readonly Answer[])[]) {
   const { model } = talk.product;
   const names = scripts.map((_, n) => `${talk.id}-${n}`);
@@ -32,11 +36,7 @@ export async function firstRequests(
   const samples: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const talk = await Talk.open(product, cwd);
-    const { names, idle } = await spawn(
-      talk,
-      // Who ends at once would be in the way of who has not begun.
-      Array.from({ length: count }, () => [say("… ", takeTime(1_000), submit)]),
-    );
+    const { names, idle } = await spawn(talk, slow(count));
     await idle;
     const ended = product.model.requestsOf(talk.id)[0]?.endedAt ?? Number.NaN;
     const arrivals = names.map((name) => product.model.requestsOf(name)[0]?.arrivedAt ?? Number.NaN);
@@ -49,9 +49,8 @@ export async function firstRequests(
 /** Milliseconds of a call of `count` sub-agents that take a second of the model's time each, POST to idle. */
 export async function wallTime(product: Product, cwd: string, count: number): Promise<number> {
   const talk = await Talk.open(product, cwd);
-  const slow = Array.from({ length: count }, () => [say("… ", takeTime(1_000), submit)]);
   const started = performance.now();
-  const { idle } = await spawn(talk, slow);
+  const { idle } = await spawn(talk, slow(count));
   const ended = (await idle).at;
   talk.close();
   return ended - started;

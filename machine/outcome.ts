@@ -6,24 +6,8 @@ import type { State, StateOf, SubAgentOutcome } from "./conversation.ts";
 import { bounded, OUTCOME_BYTES } from "./size.ts";
 
 /** null while the sub-agent lives, and for a conversation that is none. */
-export function outcomeOf(state: State): SubAgentOutcome | null {
-  switch (state.kind) {
-    case "completed":
-    case "failed":
-      return boundedOutcome(state);
-    case "idle":
-    case "awaiting_llm":
-    case "llm_requesting":
-    case "tool_executing":
-    case "awaiting_mode_approval":
-    case "awaiting_sub_agents":
-    case "cancelling":
-    case "error":
-    case "awaiting_continuation":
-    case "context_exhausted":
-      return null;
-  }
-}
+export const outcomeOf = (state: State): SubAgentOutcome | null =>
+  state.kind === "completed" || state.kind === "failed" ? boundedOutcome(state) : null;
 
 export function boundedOutcome(end: StateOf<"completed"> | StateOf<"failed">): SubAgentOutcome {
   if (end.kind === "completed") return { success: end.success, result: short(end.result) };

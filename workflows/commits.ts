@@ -47,11 +47,6 @@ export class Commits {
     return this.#inputOf(this.ledger.unconfirmed);
   }
 
-  /** Whether that is one commit's worth; else it has to be settled first. */
-  get fits(): boolean {
-    return this.ledger.fits;
-  }
-
   /** Resolves when everything recorded is in Postgres, however long that takes. */
   settle(): Promise<void> {
     this.#settling ??= this.#commitAll();

@@ -6,6 +6,7 @@
  * detail is a `Refusal`.
  */
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
+import type { Fixed } from "../activities/contract.ts";
 import type { Context } from "../machine/context.ts";
 import type { CancelledBy, Conversation, Decision, Mode, State } from "../machine/conversation.ts";
 import type { Operation } from "../machine/effect.ts";
@@ -35,10 +36,7 @@ export type Opening = {
 };
 
 /** What one run hands to the next when it continues as new. */
-export type Carried = {
-  readonly profile: Profile;
-  readonly context: Context;
-  readonly subAgentContext: Context;
+export type Carried = Fixed & {
   readonly conversation: Conversation;
   readonly step: number;
   readonly batchId: string | null;

@@ -1,12 +1,9 @@
 /** Owns: what of a conversation is fixed once its row is loaded, and what hangs on it. */
-import type { Loaded } from "../activities/contract.ts";
+import type { Fixed, Loaded } from "../activities/contract.ts";
 import type { Context } from "../machine/context.ts";
 import type { Profile } from "../machine/profile.ts";
 import { SubAgents } from "./sub-agents.ts";
 import { Visibility } from "./visibility.ts";
-
-/** What an answer to `load` has besides the value. */
-export type Fixed = Omit<Loaded, "stored">;
 
 export type Identity = Fixed & { readonly visibility: Visibility; readonly subAgents: SubAgents };
 

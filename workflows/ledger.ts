@@ -9,12 +9,13 @@ import type { Effect } from "../machine/effect.ts";
 import { timestamp } from "../machine/ids.ts";
 import { COMMIT_BYTES, jsonBytes } from "../machine/size.ts";
 
+/** With what it adds to a commit, in bytes: as the last one, with its value, and before another. */
+type Unconfirmed = { readonly batch: Batch; readonly asLast: number; readonly before: number };
+
 export class Ledger {
   #step: number;
   #batchId: string | null;
-  #unconfirmed: Batch[] = [];
-  /** What each of those adds to a commit, in bytes: as the last one, with its value, and before another. */
-  readonly #sizes = new WeakMap<Batch, { readonly asLast: number; readonly before: number }>();
+  #unconfirmed: Unconfirmed[] = [];
 
   constructor(step: number, batchId: string | null) {
     this.#step = step;
@@ -32,28 +33,24 @@ export class Ledger {
 
   /** Everything that the next commit has to carry: a cancel may overtake the batch of what it cancels. */
   get unconfirmed(): readonly Batch[] {
-    return this.#unconfirmed;
+    return this.#unconfirmed.map(({ batch }) => batch);
   }
 
   /** The first of them, as many as one commit takes; one at least. */
   get fitting(): readonly Batch[] {
     let [count, bytes] = [0, 0];
-    for (const batch of this.#unconfirmed) {
-      const { asLast, before } = this.#sizes.get(batch) ?? { asLast: 0, before: 0 };
+    for (const { asLast, before } of this.#unconfirmed) {
       if (count > 0 && bytes + asLast > COMMIT_BYTES) break;
       bytes += before;
       count++;
     }
-    return this.#unconfirmed.slice(0, count);
+    return this.unconfirmed.slice(0, count);
   }
 
   /** All of them are one commit's worth. */
   get fits(): boolean {
     const last = this.#unconfirmed.at(-1);
-    const bytes = this.#unconfirmed.reduce((sum, batch) => {
-      const { asLast, before } = this.#sizes.get(batch) ?? { asLast: 0, before: 0 };
-      return sum + (batch === last ? asLast : before);
-    }, 0);
+    const bytes = this.#unconfirmed.reduce((sum, one) => sum + (one === last ? one.asLast : one.before), 0);
     return bytes <= COMMIT_BYTES;
   }
 
@@ -62,8 +59,7 @@ export class Ledger {
     const head = { step: this.#step + 1, id, previous: this.#batchId, at: timestamp(at) };
     const batch: Batch = { ...toBatch(head, conversation, effects), archived };
     const { conversation: _value, ...whole } = batch;
-    this.#sizes.set(batch, { asLast: jsonBytes(pack([batch])), before: jsonBytes(whole) });
-    this.#unconfirmed.push(batch);
+    this.#unconfirmed.push({ batch, asLast: jsonBytes(pack([batch])), before: jsonBytes(whole) });
     this.#step = head.step;
     this.#batchId = id;
   }
@@ -71,9 +67,9 @@ export class Ledger {
   /** Takes note of a commit's answer, late ones included. Says whether the row belongs to this history. */
   confirm(answer: Committed): "ours" | "fork" {
     if (answer.fork || answer.confirmed > this.#step) return "fork";
-    const same = this.#unconfirmed.find((batch) => batch.step === answer.confirmed);
+    const same = this.unconfirmed.find((batch) => batch.step === answer.confirmed);
     if (same !== undefined && same.id !== answer.batchId) return "fork";
-    this.#unconfirmed = this.#unconfirmed.filter((batch) => batch.step > answer.confirmed);
+    this.#unconfirmed = this.#unconfirmed.filter(({ batch }) => batch.step > answer.confirmed);
     return "ours";
   }
 }

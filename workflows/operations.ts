@@ -140,7 +140,7 @@ async function carry<E extends ConversationEvent>(
 ): Promise<E> {
   for (let order = 0; ; order++) {
     try {
-      while (!commits.fits) await commits.settle();
+      while (!commits.ledger.fits) await commits.settle();
       const performed = await scope.run(() => call({ ...commits.pending(), order }));
       switch (performed.kind) {
         case "done":

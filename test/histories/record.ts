@@ -9,6 +9,7 @@ import { answer, fail, say, toolCall } from "../../local/scripted/script.ts";
 import { triggerContinuationUpdate, withdrawMessageUpdate } from "../../workflows/contract.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { spawnFamily } from "../support/family.ts";
+import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
 
 const system = await startSystem();
@@ -95,15 +96,7 @@ test("reset", async () => {
   const tag = script([say("… ", held), say("Second.")]);
   await conversation.send(`go ${tag}`);
   await held.reached;
-  const { events } = await conversation.handle.fetchHistory();
-  const completed = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes != null);
-  await system.temporal.connection.workflowService.resetWorkflowExecution({
-    namespace: system.config.temporalNamespace,
-    workflowExecution: { workflowId: conversation.id },
-    reason: "recorded",
-    requestId: randomUUID(),
-    workflowTaskFinishEventId: completed[1]?.eventId ?? null,
-  });
+  await resetWorkflow(conversation, (tasks) => tasks[1]);
   await conversation.untilState("idle");
   await conversation.send("again");
   await conversation.untilState("idle");

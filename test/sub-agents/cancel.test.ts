@@ -8,6 +8,7 @@ import { archiveUpdate, removeUpdate } from "../../workflows/contract.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
 import { isDead, pidIn } from "../support/processes.ts";
+import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
 
 const system = await startSystem();
@@ -221,37 +222,25 @@ describe("what takes the sub-agents along", () => {
     // The server gives it those that it had started; those that it had not are of an earlier life.
     { when: "before it had started them", outcome: "Failed (interrupted)", ends: "failed" },
     { when: "after it", outcome: "Succeeded", ends: "completed" },
-  ])(
-    "a parent whose workflow is reset to $when: they end, and it hears of it",
-    async ({ when, outcome, ends }) => {
-      const holds = [hold(), hold()];
-      const family = await spawnFamily(
-        system,
-        holds.map((held) => ({ script: [say("… ", held, submit("kept"))] })),
-      );
-      await Promise.all(holds.map((held) => held.reached));
-      const { events } = await family.parent.handle.fetchHistory();
-      const all = events ?? [];
+  ])("a parent whose workflow is reset to $when: they end, and it hears of it", async ({ outcome, ends }) => {
+    const holds = [hold(), hold()];
+    const family = await spawnFamily(
+      system,
+      holds.map((held) => ({ script: [say("… ", held, submit("kept"))] })),
+    );
+    await Promise.all(holds.map((held) => held.reached));
+    await resetWorkflow(family.parent, (tasks, all) => {
       const spawned = all.findIndex(
         (event) => event.startChildWorkflowExecutionInitiatedEventAttributes != null,
       );
-      const tasks = all.filter(
-        (event, n) =>
-          event.workflowTaskCompletedEventAttributes != null && (ends === "completed" || n < spawned - 1),
-      );
-      await system.temporal.connection.workflowService.resetWorkflowExecution({
-        namespace: system.config.temporalNamespace,
-        workflowExecution: { workflowId: family.parent.id },
-        reason: `to ${when}`,
-        requestId: randomUUID(),
-        workflowTaskFinishEventId: tasks.at(-1)?.eventId ?? null,
-      });
-      if (ends === "completed") for (const held of holds) held.release();
-      await family.parent.untilState("idle");
-      expect(await expectEnded(family)).toEqual([ends, ends]);
-      expect(outcomesIn((await family.report()).text)).toEqual([outcome, outcome]);
-    },
-  );
+      // The task that spawned is the event before.
+      return tasks.findLast((task) => ends === "completed" || all.indexOf(task) < spawned - 1);
+    });
+    if (ends === "completed") for (const held of holds) held.release();
+    await family.parent.untilState("idle");
+    expect(await expectEnded(family)).toEqual([ends, ends]);
+    expect(outcomesIn((await family.report()).text)).toEqual([outcome, outcome]);
+  });
 
   test("a parent whose workflow is terminated: they are cancelled, and it goes on with the next message", async () => {
     const { call, pid } = lasting();

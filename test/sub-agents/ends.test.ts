@@ -7,6 +7,7 @@ import { answer, fail, say, toolCall, type Answer } from "../../local/scripted/s
 import { cancelSignal, cancelUpdate, removeUpdate } from "../../workflows/contract.ts";
 import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
 import { isDead, pidIn } from "../support/processes.ts";
+import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
 
@@ -180,15 +181,7 @@ describe("a sub-agent ends", () => {
     const family = await spawnOne([say("Now. ", call)]);
     const shell = await pid();
     const child = await family.child(1);
-    const { events } = await child.handle.fetchHistory();
-    const completed = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes != null);
-    await system.temporal.connection.workflowService.resetWorkflowExecution({
-      namespace: system.config.temporalNamespace,
-      workflowExecution: { workflowId: child.id },
-      reason: "test",
-      requestId: randomUUID(),
-      workflowTaskFinishEventId: completed[1]?.eventId ?? null,
-    });
+    await resetWorkflow(child, (tasks) => tasks[1]);
     const { outcome, state } = await endOf(family);
     expect(outcome).toEqual(["Failed (interrupted)"]);
     expect(state).toMatchObject({ kind: "failed" });

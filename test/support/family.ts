@@ -77,11 +77,10 @@ export async function spawnFamily(
       return new TestConversation(system, id);
     },
     async report(n = 1) {
-      const isIt = (tool: string): boolean => tool === "spawn_agents";
-      const of = async () => (await parent.results()).filter((result) => isIt(result.name))[n - 1];
       for (;;) {
         const { step } = await parent.stored();
-        const result = await of();
+        const results = await parent.results();
+        const result = results.filter(({ name: tool }) => tool === "spawn_agents")[n - 1];
         if (result !== undefined) return { status: result.status, text: textOf(result) };
         await parent.until((stored) => stored.step > step);
       }

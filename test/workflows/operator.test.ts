@@ -5,23 +5,14 @@ import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import { cancelSignal, decideUpgradeSignal, sendMessageSignal } from "../../workflows/contract.ts";
 import { TestConversation } from "../support/conversation.ts";
+import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
 
 const system = await startSystem();
 
 /** Back to the end of the `n`th workflow task; the second is the one that knows the row. */
-async function reset(conversation: TestConversation, n: number): Promise<void> {
-  const { events } = await conversation.handle.fetchHistory();
-  const task = (events ?? []).filter((event) => event.workflowTaskCompletedEventAttributes != null)[n - 1];
-  if (task?.eventId == null) throw new Error(`there is no workflow task ${n}`);
-  await system.temporal.connection.workflowService.resetWorkflowExecution({
-    namespace: system.config.temporalNamespace,
-    workflowExecution: { workflowId: conversation.id },
-    reason: "test",
-    requestId: randomUUID(),
-    workflowTaskFinishEventId: task.eventId,
-  });
-}
+const reset = (conversation: TestConversation, n: number): Promise<void> =>
+  resetWorkflow(conversation, (tasks) => tasks[n - 1]);
 
 const notes = async (conversation: TestConversation): Promise<string> =>
   JSON.stringify((await conversation.messages()).filter((message) => message.type === "note"));
