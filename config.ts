@@ -5,7 +5,8 @@
 import { homedir, hostname } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { z } from "zod";
-import { DEFAULT_MODEL, SCRIPTED_MODEL } from "./llm/models.ts";
+import { readModelsFile } from "./llm/models-file.ts";
+import { DEFAULT_MODEL, type ModelFacts, SCRIPTED_MODEL } from "./llm/models.ts";
 import { CONVERSATIONS_QUEUE } from "./workflows/contract.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -19,6 +20,10 @@ export type Config = {
   readonly scriptedModel: boolean;
   /** The model of a conversation that names none. */
   readonly model: string;
+  /** Absolute path of a file that says more of models; null: there is none. */
+  readonly modelsFile: string | null;
+  /** What it says. */
+  readonly models: readonly ModelFacts[];
   /** A stream without an event for so many milliseconds has stalled. */
   readonly llmStallMs: number;
   /** null: `npm start` brings its own Postgres. */
@@ -71,6 +76,7 @@ export function loadConfig(env: Env): Config {
       `HOST ${e.HOST} can be reached from other machines, and whoever reaches it can run commands here: set API_TOKEN, or leave HOST at 127.0.0.1.`,
     ]);
   }
+  const modelsFile = e.MODELS_FILE === undefined ? null : resolve(e.MODELS_FILE);
   const scriptedModel =
     e.SCRIPTED_MODEL ?? (e.ANTHROPIC_API_KEY === undefined && e.ANTHROPIC_BASE_URL === undefined);
   return {
@@ -78,6 +84,8 @@ export function loadConfig(env: Env): Config {
     anthropicBaseUrl: e.ANTHROPIC_BASE_URL ?? null,
     scriptedModel,
     model: e.MODEL ?? (scriptedModel ? SCRIPTED_MODEL : DEFAULT_MODEL),
+    modelsFile,
+    models: modelsFile === null ? [] : modelsOf(modelsFile),
     llmStallMs: e.LLM_STALL_MS,
     databaseUrl: e.DATABASE_URL ?? null,
     temporalAddress: e.TEMPORAL_ADDRESS ?? null,
@@ -110,6 +118,14 @@ export function loadServiceConfig(env: Env): ServiceConfig {
 /** Only this machine can connect to it. */
 export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function modelsOf(file: string): readonly ModelFacts[] {
+  try {
+    return readModelsFile(file);
+  } catch (error) {
+    throw new ConfigError([`MODELS_FILE: ${error instanceof Error ? error.message : String(error)}`]);
+  }
 }
 
 function defaultDataDir(env: Env): string {
@@ -159,6 +175,7 @@ const schema = z.object({
   ANTHROPIC_BASE_URL: url("ANTHROPIC_BASE_URL", /^https?$/, "an http(s) address").optional(),
   SCRIPTED_MODEL: boolean("SCRIPTED_MODEL").optional(),
   MODEL: name("MODEL").optional(),
+  MODELS_FILE: z.string().optional(),
   LLM_STALL_MS: integer("LLM_STALL_MS", 100, 3_600_000).default(60_000),
   DATABASE_URL: z
     .string()

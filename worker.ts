@@ -7,6 +7,8 @@ import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { History } from "./activities/history.ts";
 import { hostActivities } from "./activities/host.ts";
+import { KnownModels } from "./activities/models.ts";
+import { Pictures } from "./activities/pictures.ts";
 import { requestActivities } from "./activities/requests.ts";
 import { RunningTools } from "./activities/running-tools.ts";
 import { rowActivities } from "./activities/rows.ts";
@@ -53,7 +55,12 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
   });
   const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
   const history = new History(db);
-  const requests = { db, history, client, stallMs: config.llmStallMs };
+  const models = new KnownModels({
+    ...{ db, client, file: config.models, scripted: config.scriptedModel },
+    warn: (sentence) => console.warn(sentence),
+  });
+  models.start();
+  const requests = { db, history, client, models, pictures: new Pictures(db), stallMs: config.llmStallMs };
   const running = new RunningTools();
   const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];
   const tools = toolActivities(db, hidden, running);
@@ -73,7 +80,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
       taskQueue: config.taskQueue,
       workflowBundle: { codePath: bundlePath },
       activities: {
-        ...rowActivities(db, history),
+        ...rowActivities(db, history, models),
         ...requestActivities(requests),
         ...toolActivitiesOf(config.toolHost, tools, running),
       },
@@ -93,6 +100,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
   };
   // One that ends takes the other along: half a worker looks alive and is not.
   const done = Promise.all(workers.map((worker) => worker.run().finally(shutdown)))
+    .finally(() => models.stop())
     .finally(() => db.close())
     .finally(() => connection.close())
     .then(() => undefined);

@@ -3,24 +3,41 @@
  * commit. Postgres stays the truth: an entry that does not connect with what is stored is thrown away.
  */
 import type { Database } from "../db/connect.ts";
-import { readMessages } from "../db/messages.ts";
+import { lastMessages, readMessages } from "../db/messages.ts";
+import { shareOfRoom } from "../llm/continuation.ts";
+import type { Model } from "../llm/models.ts";
 import type { Message } from "../machine/message.ts";
 
-const PAGE = 1_000;
+/** Messages read at once. */
+const PAGE = 200;
 /** Conversations remembered; the least recently used one is forgotten first. */
 const REMEMBERED = 50;
+/** Characters of JSON of all that is remembered. */
+const REMEMBERED_CHARACTERS = 64 * 1024 * 1024;
+/** More than any model's window holds, and any request. */
+const MAX_CHARACTERS = 48 * 1024 * 1024;
+
+/** The history is more than can be sent. */
+export class HistoryTooLarge extends Error {
+  override readonly name = "HistoryTooLarge";
+}
+
+type Entry = { readonly messages: readonly Message[]; readonly characters: number };
+
+const NOTHING: Entry = { messages: [], characters: 0 };
 
 export class History {
   readonly #db: Database;
-  readonly #known = new Map<string, readonly Message[]>();
+  readonly #known = new Map<string, Entry>();
+  #characters = 0;
 
   constructor(db: Database) {
     this.#db = db;
   }
 
   /** What is known without asking, ascending; possibly nothing. */
-  recall(conversationId: string): readonly Message[] {
-    return this.#known.get(conversationId) ?? [];
+  recall(conversationId: string): Entry {
+    return this.#known.get(conversationId) ?? NOTHING;
   }
 
   /**
@@ -28,47 +45,83 @@ export class History {
    *
    * @param known as recalled.
    * @param news all that come after those, when they are at hand.
+   * @throws HistoryTooLarge
    */
   async read(
     conversationId: string,
-    known: readonly Message[],
+    known: Entry,
     news: readonly Message[] | null,
   ): Promise<readonly Message[]> {
-    const messages =
+    const entry =
       news === null
-        ? ((await this.#extend(conversationId, known)) ?? (await this.#extend(conversationId, [])) ?? [])
-        : [...known, ...news];
-    this.#known.delete(conversationId);
-    this.#known.set(conversationId, messages);
+        ? ((await this.#extend(conversationId, known)) ?? (await this.#extend(conversationId, NOTHING)))
+        : { messages: [...known.messages, ...news], characters: known.characters + charactersOf(news) };
+    if (entry === null) return [];
+    this.forget(conversationId);
+    this.#known.set(conversationId, entry);
+    this.#characters += entry.characters;
     for (const id of this.#known.keys()) {
-      if (this.#known.size <= REMEMBERED) break;
-      this.#known.delete(id);
+      if (this.#known.size <= REMEMBERED && this.#characters <= REMEMBERED_CHARACTERS) break;
+      this.forget(id);
     }
-    return messages;
+    return entry.messages;
   }
 
   /** Nothing will be asked of this conversation any more. */
   forget(conversationId: string): void {
+    this.#characters -= this.recall(conversationId).characters;
     this.#known.delete(conversationId);
   }
 
   /** null when the last known message is not the stored one. */
-  async #extend(conversationId: string, known: readonly Message[]): Promise<readonly Message[] | null> {
-    const last = known.at(-1);
-    const messages = [...known];
+  async #extend(conversationId: string, known: Entry): Promise<Entry | null> {
+    const last = known.messages.at(-1);
+    const messages = [...known.messages];
+    let { characters } = known;
     // The last known one is read again: it shows that both are of the same history.
     let after = last === undefined ? 0 : last.sequence - 1;
-    for (;;) {
+    for (let isFirst = true; ; isFirst = false) {
       const page = await readMessages(this.#db, conversationId, { after, limit: PAGE });
-      const isFirst = after === (last === undefined ? 0 : last.sequence - 1);
       if (isFirst && last !== undefined && page[0]?.id !== last.id) return null;
-      messages.push(...(isFirst && last !== undefined ? page.slice(1) : page));
+      const more = isFirst && last !== undefined ? page.slice(1) : page;
+      messages.push(...more);
+      characters += charactersOf(more);
+      if (characters > MAX_CHARACTERS) throw new HistoryTooLarge();
       const end = page.at(-1);
-      if (end === undefined || page.length < PAGE) return messages;
+      if (end === undefined || page.length < PAGE) return { messages, characters };
       after = end.sequence;
     }
   }
 }
+
+const charactersOf = (messages: readonly Message[]): number => JSON.stringify(messages).length;
+
+const SUMMARY_PAGE = 100;
+
+/**
+ * What the request for a summary can use of a history: its beginning, which holds the task, and as much of its end as
+ * there is room for. However long a history is, no more of it is in memory.
+ */
+export async function readForSummary(
+  db: Database,
+  conversationId: string,
+  model: Model,
+): Promise<readonly Message[]> {
+  let page = await lastMessages(db, conversationId, SUMMARY_PAGE);
+  let read = page;
+  let share = shareOfRoom(page, model);
+  while (share < 1 && page.length === SUMMARY_PAGE) {
+    page = await readMessages(db, conversationId, { before: page[0]?.sequence, limit: SUMMARY_PAGE });
+    read = [...page, ...read];
+    share += shareOfRoom(page, model);
+  }
+  const from = read[0]?.sequence ?? 0;
+  const first = await readMessages(db, conversationId, { after: 0, before: from, limit: BEGINNING });
+  return [...first, ...read];
+}
+
+/** Messages among which is the first that says something. */
+const BEGINNING = 5;
 
 /** The tool_use ids of all earlier responses, read from the results: each call has one before the next request. */
 export function toolCallIds(messages: readonly Message[]): Set<string> {

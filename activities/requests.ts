@@ -4,25 +4,28 @@
  */
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
-import { getImage } from "../db/images.ts";
 import { publishLive } from "../db/notifications.ts";
 import { ask, type Asking, type LlmOutcome } from "../llm/ask.ts";
 import type { ProviderClient } from "../llm/client.ts";
 import { buildContinuationRequest } from "../llm/continuation.ts";
 import { createDeltaBatcher } from "../llm/deltas.ts";
-import { buildRequest } from "../llm/request.ts";
+import { buildRequest, exceedsBody } from "../llm/request.ts";
+import type { Failure } from "../llm/errors.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
-import { imageHashes, type Images } from "../llm/turns.ts";
 import type { Message } from "../machine/message.ts";
 import { toolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, Performed, RequestEvent, RequestInput } from "./contract.ts";
 import { commitThen } from "./effect.ts";
-import { toolCallIds, type History } from "./history.ts";
+import { HistoryTooLarge, readForSummary, toolCallIds, type History } from "./history.ts";
+import type { KnownModels } from "./models.ts";
+import type { Pictures } from "./pictures.ts";
 
 export type RequestDependencies = {
   readonly db: Database;
   readonly history: History;
   readonly client: ProviderClient;
+  readonly models: KnownModels;
+  readonly pictures: Pictures;
   /** Milliseconds without a stream event after which a request has stalled. */
   readonly stallMs: number;
 };
@@ -30,87 +33,104 @@ export type RequestDependencies = {
 export function requestActivities(
   deps: RequestDependencies,
 ): Pick<ConversationActivities, "requestLlm" | "requestContinuation"> {
+  const { db, history, models, pictures } = deps;
   return {
-    requestLlm: (input) =>
-      request(deps, input, async (messages) => {
-        const { cwd, userInitiated } = input.profile;
-        const isSubAgent = !userInitiated;
-        return buildRequest({
-          messages,
-          model: input.profile.model,
+    requestLlm: (input) => {
+      const { conversationId, profile } = input;
+      const known = history.recall(conversationId);
+      return request(deps, input, known.messages.at(-1) ?? null, async (news) => {
+        const stored = await history.read(conversationId, known, news);
+        const model = models.current.of(profile.model);
+        const { messages, images } = await pictures.choose(conversationId, stored, model.maxImages);
+        const isSubAgent = !profile.userInitiated;
+        const built = buildRequest({
+          ...{ messages, images, model },
           tools: toolsFor({ isSubAgent }),
-          system: systemPrompt({ cwd, isSubAgent }),
-          images: await loadImages(deps.db, input.conversationId, messages),
+          system: systemPrompt({ cwd: profile.cwd, isSubAgent }),
         });
-      }),
+        return { request: built, usedIds: () => toolCallIds(stored) };
+      });
+    },
     requestContinuation: (input) =>
-      request(deps, input, (messages) =>
-        Promise.resolve(
-          buildContinuationRequest({
-            messages,
-            model: input.profile.model,
-            rejectedTools: input.rejectedTools,
-          }),
-        ),
-      ),
+      request(deps, input, null, async () => {
+        const model = models.current.of(input.profile.model);
+        const messages = await readForSummary(db, input.conversationId, model);
+        const built = buildContinuationRequest({ messages, model, rejectedTools: input.rejectedTools });
+        return { request: built, usedIds: () => new Set() };
+      }),
   };
 }
 
-type Build = (messages: readonly Message[]) => Promise<Asking["request"]>;
+type Built = {
+  readonly request: Asking["request"];
+  /** Of all earlier calls of the conversation. */
+  readonly usedIds: () => ReadonlySet<string>;
+};
 
+/** @param since the commit brings the messages after it along, for `build`. */
 function request(
   deps: RequestDependencies,
   input: RequestInput,
-  build: Build,
+  since: Message | null,
+  build: (news: readonly Message[] | null) => Promise<Built>,
 ): Promise<Performed<RequestEvent>> {
-  const { requestId, conversationId } = input;
-  const known = deps.history.recall(conversationId);
+  const { requestId } = input;
   return commitThen(deps.db, input, {
     operationId: requestId,
-    since: known.at(-1) ?? null,
+    since,
     perform: async (signal, news) => {
       try {
-        const messages = await deps.history.read(conversationId, known, news);
-        return await askModel(deps, input, { request: await build(messages), messages, signal });
+        const built = await build(news);
+        if (exceedsBody(built.request)) return { kind: "llm_failed", requestId, ...TOO_LARGE };
+        return await askModel(deps, input, built, signal);
       } catch (error) {
+        if (error instanceof HistoryTooLarge) return { kind: "llm_failed", requestId, ...TOO_LARGE };
         if (!isUnavailable(error)) throw error;
-        const message = "The database could not be read.";
-        return {
-          kind: "llm_failed",
-          requestId,
-          errorKind: "network",
-          message,
-          retryable: true,
-          retryAfterMs: null,
-        };
+        return { kind: "llm_failed", requestId, ...UNREADABLE };
       }
     },
   });
 }
 
+const UNREADABLE: Failure = {
+  errorKind: "network",
+  message: "The database could not be read.",
+  retryable: true,
+  retryAfterMs: null,
+};
+
+/** It need not be sent to know that; a provider that hangs up on it would look like a broken network. */
+const TOO_LARGE: Failure = {
+  errorKind: "context_exhausted",
+  message: "The conversation is larger than a request may be. Continue in a new conversation.",
+  retryable: false,
+  retryAfterMs: null,
+};
+
 async function askModel(
   { db, client, stallMs }: RequestDependencies,
   { requestId, conversationId }: RequestInput,
-  { messages, ...asked }: Pick<Asking, "request" | "signal"> & { readonly messages: readonly Message[] },
+  { request, usedIds }: Built,
+  signal: AbortSignal,
 ): Promise<RequestEvent> {
   const deltas = createDeltaBatcher({
     publish: ({ kind, index, text }) =>
       publishLive(db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } }),
   });
-  const outcome = await ask({ ...asked, client, stallMs, onDelta: (delta) => deltas.push(delta) });
+  const outcome = await ask({ client, request, signal, stallMs, onDelta: (delta) => deltas.push(delta) });
   // Live text that is still on its way must not hold up what is durable.
   void deltas.close();
-  return toEvent(requestId, outcome, messages);
+  return toEvent(requestId, outcome, usedIds);
 }
 
-function toEvent(requestId: string, outcome: LlmOutcome, messages: readonly Message[]): RequestEvent {
+function toEvent(requestId: string, outcome: LlmOutcome, usedIds: Built["usedIds"]): RequestEvent {
   switch (outcome.kind) {
     case "aborted":
       return { kind: "llm_lost", requestId };
     case "failed":
       return { ...outcome, kind: "llm_failed", requestId };
     case "response": {
-      const used = toolCallIds(messages);
+      const used = usedIds();
       const ids = outcome.content.flatMap((block) => (typeof block["id"] === "string" ? [block["id"]] : []));
       return {
         ...outcome,
@@ -120,18 +140,4 @@ function toEvent(requestId: string, outcome: LlmOutcome, messages: readonly Mess
       };
     }
   }
-}
-
-async function loadImages(
-  db: Database,
-  conversationId: string,
-  messages: readonly Message[],
-): Promise<Images> {
-  const images = new Map<string, { mediaType: string; data: string }>();
-  for (const hash of imageHashes(messages)) {
-    const image = await getImage(db, conversationId, hash);
-    if (image === null) continue;
-    images.set(hash, { mediaType: image.mediaType, data: Buffer.from(image.bytes).toString("base64") });
-  }
-  return images;
 }

@@ -4,7 +4,6 @@ import type { Database } from "../db/connect.ts";
 import { deleteConversation } from "../db/conversations.ts";
 import { loadConversation } from "../db/load.ts";
 import { isTaken } from "../db/messages.ts";
-import { windowOf } from "../llm/models.ts";
 import { DEFAULT_LIMITS, type Context } from "../machine/context.ts";
 import { outcomeOf } from "../machine/outcome.ts";
 import type { Profile } from "../machine/profile.ts";
@@ -12,10 +11,17 @@ import { toolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, Fixed } from "./contract.ts";
 import type { History } from "./history.ts";
 import { withLiveness } from "./liveness.ts";
+import type { KnownModels } from "./models.ts";
 
 type RowActivities = Pick<ConversationActivities, "load" | "commit" | "messageExists" | "remove">;
 
-export function rowActivities(db: Database, history: History): RowActivities {
+export function rowActivities(db: Database, history: History, models: KnownModels): RowActivities {
+  const contextsOf = (profile: Profile): Fixed => ({
+    profile,
+    context: contextOf(profile, models),
+    subAgentContext: contextOf({ ...profile, userInitiated: false }, models),
+  });
+
   return {
     load: ({ conversationId, opening, askedMessageIds }) =>
       withLiveness(async () => {
@@ -45,18 +51,12 @@ export function rowActivities(db: Database, history: History): RowActivities {
   };
 }
 
-const contextsOf = (profile: Profile): Fixed => ({
-  profile,
-  context: contextOf(profile),
-  subAgentContext: contextOf({ ...profile, userInitiated: false }),
-});
-
 /** What the machine may look at, from the registries of this worker's version. */
-function contextOf(profile: Profile): Context {
+function contextOf(profile: Profile, models: KnownModels): Context {
   const isSubAgent = !profile.userInitiated;
   return {
     isSubAgent,
-    contextWindow: windowOf(profile.model),
+    contextWindow: models.current.of(profile.model).contextWindow,
     sandboxAvailable: profile.sandbox.available,
     tools: toolsFor({ isSubAgent }).map((tool) => tool.name),
     limits: DEFAULT_LIMITS,

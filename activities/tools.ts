@@ -3,8 +3,11 @@
  * whomever, is an `interrupted` outcome; whether that was the person's Stop is the machine's business.
  */
 import type { Database } from "../db/connect.ts";
+import { isUnavailable } from "../db/errors.ts";
+import { putImage } from "../db/images.ts";
 import { publishLive } from "../db/notifications.ts";
 import { runTool } from "../tools/registry.ts";
+import { Refusal } from "../tools/tool.ts";
 import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } from "./contract.ts";
 import { commitThen } from "./effect.ts";
 import { createLiveOutput } from "./live-output.ts";
@@ -64,6 +67,13 @@ async function execute(
     hidden,
     signal,
     onOutput: live.push,
+    keepImage: async ({ block, bytes }) => {
+      await putImage(db, block, bytes).catch((error: unknown) => {
+        if (!isUnavailable(error)) throw error;
+        throw new Refusal("The picture could not be kept: the database cannot be reached. Try again.");
+      });
+      return block;
+    },
   });
   // Live text that is still on its way must not hold up what is durable.
   void live.close();

@@ -6,8 +6,10 @@ import type { Opening } from "../workflows/contract.ts";
 import type { Deps } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { notFound, Problem, unavailable } from "./problem.ts";
+import { invalidRequest } from "./router.ts";
 import { awaitProjection } from "./projection.ts";
-import { refuseImages, sendMessage } from "./sending.ts";
+import { readImages } from "./images.ts";
+import { sendMessage } from "./sending.ts";
 import type { newConversation } from "./schemas/conversation.ts";
 import type { z } from "@hono/zod-openapi";
 
@@ -18,29 +20,33 @@ export async function createConversation(
   deps: Deps,
   wanted: NewConversation,
 ): Promise<ConversationView & { readonly pending?: true }> {
-  const { db, hub, workflows, models } = deps;
+  const { db, hub, workflows } = deps;
   const { message } = wanted;
-  if (message !== undefined) refuseImages(message);
+  const pictures = await readImages(message, "message.");
   const id = wanted.id ?? newId();
   // Asked for a new id, too: without Postgres a workflow would only be started in vain.
   if (await conversationExists(db, id)) throw alreadyExists(id);
 
   const opening = await openingOf(deps, id, wanted);
   if (!(await workflows.open(id, opening))) throw alreadyExists(id);
-  const look = () => getConversation(db, id, models.windowOf);
+  const look = () => getConversation(db, id);
   const opened = await awaitProjection(hub, id, look);
   if (opened === null)
     throw unavailable("The conversation is being made, but the database does not show it yet.");
   if (message === undefined) return opened;
 
-  const sent = await sendMessage(deps, id, message);
+  const sent = await sendMessage(deps, id, message, pictures);
   const conversation = (await look()) ?? opened;
   return sent.pending === true ? { ...conversation, pending: true } : conversation;
 }
 
 async function openingOf(deps: Deps, id: string, wanted: NewConversation): Promise<Opening> {
-  const { workflows, models, scripted, toolHost } = deps;
+  const { workflows, scripted, toolHost, defaultModel } = deps;
   const { continuedFrom } = wanted;
+  if (scripted && wanted.model !== undefined && wanted.model !== defaultModel) {
+    const message = `Without a key of a provider there is only ${defaultModel}.`;
+    throw invalidRequest([{ path: "model", message }]);
+  }
   const earlier = continuedFrom === undefined ? null : await exhausted(deps, continuedFrom.id);
   // A directory is one of a host: without its own, the new conversation lives where the earlier one did.
   const host = wanted.cwd === undefined && earlier !== null ? earlier.conversation.host : toolHost;
@@ -52,7 +58,7 @@ async function openingOf(deps: Deps, id: string, wanted: NewConversation): Promi
       id,
       cwd,
       host,
-      model: wanted.model ?? earlier?.conversation.model ?? models.defaultId,
+      model: wanted.model ?? earlier?.conversation.model ?? defaultModel,
       scripted,
       sandbox,
       parentId: null,
@@ -68,8 +74,8 @@ async function openingOf(deps: Deps, id: string, wanted: NewConversation): Promi
 }
 
 /** The conversation that is continued, with its summary. */
-async function exhausted({ db, models }: Deps, id: string) {
-  const conversation = await getConversation(db, id, models.windowOf);
+async function exhausted({ db }: Deps, id: string) {
+  const conversation = await getConversation(db, id);
   if (conversation === null) throw notFound("conversation to continue");
   const { state } = conversation;
   if (state.kind !== "context_exhausted" || state.summary.trim() === "") {

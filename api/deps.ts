@@ -1,23 +1,19 @@
 /** Owns: what the routes are made of; main.ts puts the real ones together. */
 import type { Database } from "../db/connect.ts";
-import type { Model } from "../llm/models.ts";
+import type { Models } from "../llm/models.ts";
 import type { Hub } from "./events/hub.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ReportError } from "./problem.ts";
 import type { Workflows } from "./workflow.ts";
 
-export type Models = {
-  readonly list: readonly Model[];
-  /** The id of the model of a conversation that names none. */
-  readonly defaultId: string;
-  readonly windowOf: (model: string) => number;
-};
-
 export type Deps = {
   readonly db: Database;
   readonly hub: Hub;
   readonly workflows: Workflows;
-  readonly models: Models;
+  /** What is known of models now. */
+  readonly models: () => Promise<Models>;
+  /** The id of the model of a conversation that names none. */
+  readonly defaultModel: string;
   /** The answers come from the built-in scripted model. */
   readonly scripted: boolean;
   /** The host on which new conversations live. */

@@ -5,11 +5,11 @@
 import { ConfigError, loadServiceConfig } from "../config.ts";
 import { openDatabase } from "../db/connect.ts";
 import { listen } from "../db/notifications.ts";
-import { listModels, modelOf, SCRIPTED_MODEL, windowOf } from "../llm/models.ts";
+import { SCRIPTED_MODEL } from "../llm/models.ts";
 import { createApp } from "./app.ts";
-import type { Models } from "./deps.ts";
 import { createHub } from "./events/hub.ts";
 import { createMetrics } from "./metrics.ts";
+import { knownModels } from "./models.ts";
 import { serve } from "./serve.ts";
 import { connectWorkflows } from "./workflow.ts";
 
@@ -30,7 +30,8 @@ async function main(): Promise<void> {
     db,
     workflows,
     hub: createHub(notifications),
-    models: modelsOf(config.scriptedModel, config.model),
+    models: knownModels(db, config),
+    defaultModel: config.scriptedModel ? SCRIPTED_MODEL : config.model,
     scripted: config.scriptedModel,
     toolHost: config.toolHost,
     host: config.host,
@@ -51,14 +52,6 @@ async function main(): Promise<void> {
   };
   process.once("SIGTERM", () => void stop()).once("SIGINT", () => void stop());
   console.log(`api ready ${listening.url}`);
-}
-
-/** The default is always among those to choose from. */
-function modelsOf(scripted: boolean, wanted: string): Models {
-  const offered = listModels({ scripted });
-  const defaultId = scripted ? SCRIPTED_MODEL : wanted;
-  const known = offered.some((model) => model.id === defaultId);
-  return { list: known ? offered : [modelOf(defaultId), ...offered], defaultId, windowOf };
 }
 
 try {

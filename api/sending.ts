@@ -8,10 +8,12 @@ import { conversationExists, stepOf } from "../db/conversations.ts";
 import { isUnavailable } from "../db/errors.ts";
 import { cleanText } from "../db/json.ts";
 import { findMessage, isTaken, type FoundMessage } from "../db/messages.ts";
+import type { PreparedImage } from "../images/prepare.ts";
 import type { Delivery } from "../machine/message.ts";
 import { sendMessageUpdate } from "../workflows/contract.ts";
 import type { Deps } from "./deps.ts";
 import { newId } from "./ids.ts";
+import { storeImages } from "./images.ts";
 import { notFound, Problem } from "./problem.ts";
 import { awaitProjection } from "./projection.ts";
 import type { NewMessage } from "./schemas/message.ts";
@@ -24,13 +26,18 @@ export type SentMessage = {
   readonly pending?: true;
 };
 
-/** Resolves after the commit. Rejects with the Problem of a refusal, `message_id_conflict` or `not_found`. */
+/**
+ * Resolves after the commit. Rejects with the Problem of a refusal, `message_id_conflict` or `not_found`.
+ *
+ * @param pictures those of the message.
+ */
 export async function sendMessage(
   { db, hub, workflows }: Pick<Deps, "db" | "hub" | "workflows">,
   conversationId: string,
   message: NewMessage,
+  pictures: readonly PreparedImage[],
 ): Promise<SentMessage> {
-  refuseImages(message);
+  const images = pictures.map(({ block }) => block);
   const text = cleanText(message.text);
   const messageId = message.id ?? newId();
   const look = () => findMessage(db, conversationId, messageId);
@@ -38,24 +45,28 @@ export async function sendMessage(
     const known = await look();
     // Something else than a user's message has the id.
     if (known === null) throw conflict(messageId);
-    return asStored(messageId, text, known);
+    return asStored(messageId, { text, images }, known);
   }
   if (!(await conversationExists(db, conversationId))) throw notFound();
 
+  await storeImages(db, pictures);
   const delivery = message.delivery ?? "direct";
-  const submit = { messageId, text, images: [], delivery };
+  const submit = { messageId, text, images, delivery };
   const sent = await workflows.update(conversationId, sendMessageUpdate, [submit]);
   // The message itself and not its step: what was accepted into a history that is rewritten comes at a later step.
   const stored = await awaitProjection(hub, conversationId, look);
-  if (stored !== null) return asStored(messageId, text, stored);
+  if (stored !== null) return asStored(messageId, submit, stored);
   if (sent.sequence === null && (await wasWithdrawn(db, conversationId, sent.step, look))) {
     throw conflict(messageId, "The message of this id was withdrawn. Send yours under a new one.");
   }
   return { messageId, sequence: sent.sequence, delivery: sent.delivery, pending: true };
 }
 
-function asStored(messageId: string, text: string, stored: FoundMessage): SentMessage {
-  if (stored.text !== text) throw conflict(messageId);
+type Content = Pick<FoundMessage, "text" | "images">;
+
+function asStored(messageId: string, sent: Content, stored: FoundMessage): SentMessage {
+  const hashes = ({ images }: Content): string => images.map(({ hash }) => hash).join();
+  if (stored.text !== sent.text || hashes(stored) !== hashes(sent)) throw conflict(messageId);
   return { messageId, sequence: stored.sequence, delivery: stored.delivery };
 }
 
@@ -78,9 +89,4 @@ async function wasWithdrawn(
     if (isUnavailable(error)) return false;
     throw error;
   }
-}
-
-export function refuseImages({ images }: NewMessage): void {
-  if (images === undefined || images.length === 0) return;
-  throw new Problem("invalid_image", "Pictures are not supported yet. Send the message without them.");
 }

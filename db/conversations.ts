@@ -6,7 +6,7 @@ import { deleteUnreferencedImages } from "./images.ts";
 import { cleanText } from "./json.ts";
 import { conversationColumns } from "./rows.ts";
 import { conversations } from "./schema.ts";
-import { type ConversationView, toView, type WindowOf } from "./views.ts";
+import { type ConversationView, toView } from "./views.ts";
 
 export type Listing = {
   readonly archived: "false" | "true" | "all";
@@ -32,7 +32,7 @@ export class InvalidCursor extends Error {
 }
 
 /** Newest first, sub-agents left out. Rejects with InvalidCursor. */
-export async function listConversations(db: Database, listing: Listing, windowOf: WindowOf): Promise<Page> {
+export async function listConversations(db: Database, listing: Listing): Promise<Page> {
   const from = listing.cursor === null ? null : decodeCursor(listing.cursor);
   const rows = await db.orm
     .select(conversationColumns)
@@ -49,7 +49,7 @@ export async function listConversations(db: Database, listing: Listing, windowOf
     )
     .orderBy(desc(conversations.createdAt), desc(conversations.id))
     .limit(listing.limit + 1);
-  const shown = rows.slice(0, listing.limit).map((row) => toView(row, windowOf));
+  const shown = rows.slice(0, listing.limit).map((row) => toView(row));
   const last = shown.at(-1);
   return {
     conversations: shown,
@@ -85,13 +85,13 @@ function decodeCursor(cursor: string): Position {
 const TIMESTAMP = /^\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
 /** The sub-agents of a conversation, oldest first (REQ-BED-008). */
-export async function children(db: Database, id: string, windowOf: WindowOf): Promise<ConversationView[]> {
+export async function children(db: Database, id: string): Promise<ConversationView[]> {
   const rows = await db.orm
     .select(conversationColumns)
     .from(conversations)
     .where(eq(conversations.parentConversationId, cleanText(id)))
     .orderBy(asc(conversations.createdAt), asc(conversations.id));
-  return rows.map((row) => toView(row, windowOf));
+  return rows.map((row) => toView(row));
 }
 
 /** Renames; the slug stays. False when there is no such conversation. */

@@ -1,8 +1,8 @@
 /**
  * Owns: the bytes of images, stored once under their hash, and who may see them.
- * Not here: checking and resizing of what a client sends.
+ * Not here: looking at them, and scaling them (images/).
  */
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, inArray, sql } from "drizzle-orm";
 import type { ImageBlock } from "../machine/message.ts";
 import type { Database } from "./connect.ts";
 import { cleanText } from "./json.ts";
@@ -25,13 +25,42 @@ export async function getImage(
   conversationId: string,
   hash: string,
 ): Promise<StoredImage | null> {
-  const [row] = await db.orm
-    .select({ mediaType: images.mediaType, bytes: images.bytes })
+  return (await getImages(db, conversationId, [hash])).get(hash) ?? null;
+}
+
+/** The same for several; those that are not there, or not this conversation's, are left out. */
+export async function getImages(
+  db: Database,
+  conversationId: string,
+  hashes: readonly string[],
+): Promise<ReadonlyMap<string, StoredImage>> {
+  if (hashes.length === 0) return new Map();
+  const rows = await db.orm
+    .select({ hash: images.hash, mediaType: images.mediaType, bytes: images.bytes })
     .from(images)
     .innerJoin(imageRefs, eq(imageRefs.hash, images.hash))
-    .where(and(eq(imageRefs.conversationId, cleanText(conversationId)), eq(images.hash, cleanText(hash))));
-  return row ?? null;
+    .where(of(conversationId, hashes));
+  return new Map(rows.map(({ hash, ...image }) => [hash, image]));
 }
+
+/** Bytes of each. */
+export async function imageSizes(
+  db: Database,
+  conversationId: string,
+  hashes: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  if (hashes.length === 0) return new Map();
+  const size = sql<number>`octet_length(${images.bytes})`;
+  const rows = await db.orm
+    .select({ hash: images.hash, size })
+    .from(images)
+    .innerJoin(imageRefs, eq(imageRefs.hash, images.hash))
+    .where(of(conversationId, hashes));
+  return new Map(rows.map((row) => [row.hash, row.size]));
+}
+
+const of = (conversationId: string, hashes: readonly string[]) =>
+  and(eq(imageRefs.conversationId, cleanText(conversationId)), inArray(images.hash, hashes.map(cleanText)));
 
 /**
  * Removes bytes that no conversation refers to; those put within the last hour stay, for the commit that will

@@ -148,3 +148,10 @@ export const imageRefs = pgTable(
   { conversationId: conversationId(), hash: text("hash").notNull() },
   (t) => [primaryKey({ columns: [t.conversationId, t.hash] }), index("image_refs_hash").on(t.hash)],
 );
+
+/** One row: what the provider said of its models. */
+export const providerModels = pgTable("provider_models", {
+  only: boolean("only").primaryKey().default(true),
+  list: jsonb("list").$type<Json>().notNull(),
+  updatedAt: time("updated_at").notNull().defaultNow(),
+});

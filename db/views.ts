@@ -3,25 +3,15 @@
  * Not here: lists and the changes that need no workflow (conversations.ts), messages (messages.ts).
  */
 import { eq } from "drizzle-orm";
-import type { Mode, QueuedMessage, State, Usage } from "../machine/conversation.ts";
+import type { Mode, QueuedMessage, State } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
 import type { Profile } from "../machine/profile.ts";
+import { type UsageView, viewUsage } from "../machine/usage.ts";
 import type { Database } from "./connect.ts";
 import { cleanText } from "./json.ts";
 import { readLast } from "./messages.ts";
 import { conversationColumns, type ConversationRow, type Reader, toProfile, toState } from "./rows.ts";
 import { conversations } from "./schema.ts";
-
-/** Tokens that a model's window holds; the smallest known one for an unknown model (REQ-BED-022). */
-export type WindowOf = (model: string) => number;
-
-export type UsageView = Usage & {
-  readonly contextWindow: number;
-  /** contextUsed / contextWindow. */
-  readonly contextRatio: number;
-  /** 80 % or more (REQ-BED-023). */
-  readonly warning: boolean;
-};
 
 export type ConversationView = Profile & {
   readonly slug: string;
@@ -41,12 +31,8 @@ export type ConversationView = Profile & {
 };
 
 /** One conversation, sub-agents included; null when there is none. */
-export async function getConversation(
-  db: Database,
-  id: string,
-  windowOf: WindowOf,
-): Promise<ConversationView | null> {
-  return readView(db.orm, id, windowOf);
+export async function getConversation(db: Database, id: string): Promise<ConversationView | null> {
+  return readView(db.orm, id);
 }
 
 export type Snapshot = {
@@ -57,15 +43,10 @@ export type Snapshot = {
 };
 
 /** A conversation and its last `limit` messages as of one moment, for the beginning of an event stream. */
-export async function readSnapshot(
-  db: Database,
-  id: string,
-  limit: number,
-  windowOf: WindowOf,
-): Promise<Snapshot | null> {
+export async function readSnapshot(db: Database, id: string, limit: number): Promise<Snapshot | null> {
   return db.orm.transaction(
     async (transaction) => {
-      const conversation = await readView(transaction, id, windowOf);
+      const conversation = await readView(transaction, id);
       if (conversation === null) return null;
       const messages = await readLast(transaction, id, limit);
       return { conversation, messages, lastEvent: conversation.lastEvent };
@@ -74,19 +55,15 @@ export async function readSnapshot(
   );
 }
 
-async function readView(reader: Reader, id: string, windowOf: WindowOf): Promise<ConversationView | null> {
+async function readView(reader: Reader, id: string): Promise<ConversationView | null> {
   const [row] = await reader
     .select(conversationColumns)
     .from(conversations)
     .where(eq(conversations.id, cleanText(id)));
-  return row === undefined ? null : toView(row, windowOf);
+  return row === undefined ? null : toView(row);
 }
 
-const WARNING_RATIO = 0.8;
-
-export function toView(row: ConversationRow, windowOf: WindowOf): ConversationView {
-  const contextWindow = windowOf(row.model);
-  const contextRatio = row.usage.contextUsed / contextWindow;
+export function toView(row: ConversationRow): ConversationView {
   return {
     ...toProfile(row),
     slug: row.slug,
@@ -94,7 +71,7 @@ export function toView(row: ConversationRow, windowOf: WindowOf): ConversationVi
     mode: row.mode,
     state: toState(row),
     queue: row.queue,
-    usage: { ...row.usage, contextWindow, contextRatio, warning: contextRatio >= WARNING_RATIO },
+    usage: viewUsage(row.usage),
     continuedTo: row.continuedTo,
     archived: row.archived,
     lastEvent: row.lastEvent,

@@ -4,11 +4,12 @@
  */
 import type { MessageCreateParamsStreaming } from "@anthropic-ai/sdk/resources/messages";
 import type { Block, Message, ProviderBlock } from "../machine/message.ts";
-import { modelOf } from "./models.ts";
+import type { Model } from "./models.ts";
 
 export type ContinuationInput = {
+  /** Ascending; of a long history the beginning and the end are enough (`shareOfRoom`). */
   readonly messages: readonly Message[];
-  readonly model: string;
+  readonly model: Model;
   /** Names of the calls that were requested and not executed. */
   readonly rejectedTools: readonly string[];
 };
@@ -25,7 +26,7 @@ Include:
 
 Keep your response concise.`;
 
-/** Tokens for the summary and the thinking before it. */
+/** Tokens for the summary; of a small window at most a quarter. */
 const SUMMARY_TOKENS = 16_000;
 /** Of what the window leaves, the part that the history may take by our own count, which is not the provider's. */
 const SAFETY = 0.8;
@@ -34,13 +35,11 @@ const LARGEST_SHARE = 1 / 8;
 
 /** The request for a continuation summary; its history fits the model's window. */
 export function buildContinuationRequest(input: ContinuationInput): MessageCreateParamsStreaming {
-  const { contextWindow, maxOutputTokens } = modelOf(input.model);
-  const maxTokens = Math.min(SUMMARY_TOKENS, maxOutputTokens);
   const prompt = continuationPrompt(input.rejectedTools);
-  const budget = (contextWindow - maxTokens - estimateTokens(SYSTEM + prompt)) * SAFETY;
+  const budget = (roomOf(input.model) - estimateTokens(SYSTEM + prompt)) * SAFETY;
   return {
-    model: input.model,
-    max_tokens: maxTokens,
+    model: input.model.id,
+    max_tokens: summaryTokensOf(input.model),
     system: SYSTEM,
     messages: [
       {
@@ -55,9 +54,30 @@ export function buildContinuationRequest(input: ContinuationInput): MessageCreat
   };
 }
 
+const summaryTokensOf = ({ contextWindow, maxOutputTokens }: Model): number =>
+  Math.min(SUMMARY_TOKENS, maxOutputTokens, Math.floor(contextWindow / 4));
+
+const roomOf = (model: Model): number => model.contextWindow - summaryTokensOf(model);
+
+/**
+ * How many tokens of the room for a history these messages take at most, in parts of that room: whoever reads the
+ * newest messages first has read enough at 1.
+ */
+export function shareOfRoom(messages: readonly Message[], model: Model): number {
+  const room = roomOf(model) * SAFETY;
+  const tokens = messages.map((message) => Math.min(estimateTokens(render(message)), room * LARGEST_SHARE));
+  return tokens.reduce((sum, each) => sum + each, 0) / room;
+}
+
+/** A response may have many calls, with long names. */
+const MAX_NAMED = 30;
+const MAX_NAME_TOKENS = 100;
+
 function continuationPrompt(rejectedTools: readonly string[]): string {
   if (rejectedTools.length === 0) return PROMPT;
-  const names = rejectedTools.map((name) => `- ${name}`).join("\n");
+  const named = rejectedTools.slice(0, MAX_NAMED).map((name) => `- ${shorten(name, MAX_NAME_TOKENS)}`);
+  const more = rejectedTools.length - named.length;
+  const names = [...named, ...(more > 0 ? [`- … and ${more} more`] : [])].join("\n");
   return `${PROMPT}\n\nNote: The following tool calls were requested but not executed due to context limits:\n${names}`;
 }
 
@@ -70,16 +90,15 @@ function trimHistory(messages: readonly Message[], budget: number): string {
   const head = shorten(render(first), largest);
   let left = budget - estimateTokens(head) - 100;
   const tail: string[] = [];
-  let index = messages.length - 1;
-  for (; index > firstIndex; index--) {
-    const message = messages[index];
-    const text = message === undefined ? "" : shorten(render(message), largest);
-    if (text === "") continue;
-    left -= estimateTokens(text) + 2;
+  let oldest = Number.POSITIVE_INFINITY;
+  for (const message of messages.slice(firstIndex + 1).reverse()) {
+    const text = shorten(render(message), largest);
+    left -= text === "" ? 0 : estimateTokens(text) + 2;
     if (left < 0) break;
-    tail.push(text);
+    if (text !== "") tail.push(text);
+    oldest = message.sequence;
   }
-  const omitted = index - firstIndex;
+  const omitted = Number.isFinite(oldest) ? oldest - first.sequence - 1 : messages.length - firstIndex - 1;
   if (omitted > 0) tail.push(`[… ${omitted} messages left out …]`);
   return [head, ...tail.reverse()].join("\n\n");
 }

@@ -88,7 +88,8 @@ function byTypeOrStatus(error: APIError, detail: string): Failure {
   if (status === 409 || (status ?? 0) >= 500 || type === "api_error") {
     return failure("unknown", `The model's provider failed internally${code(status)}. Try again.`, true);
   }
-  if (CONTEXT_EXCEEDED.test(detail)) {
+  // What makes a request too large is the history: it would be so again and again.
+  if (CONTEXT_EXCEEDED.test(detail) || status === 413 || type === "request_too_large") {
     return failure(
       "context_exhausted",
       "The conversation no longer fits the model's context window. Continue in a new conversation.",
@@ -102,9 +103,6 @@ function byTypeOrStatus(error: APIError, detail: string): Failure {
       `The provider does not know what was asked for${because(detail)}`,
       false,
     );
-  }
-  if (status === 413) {
-    return failure("invalid_request", "The request is too large for the provider. Send less at once.", false);
   }
   if (status !== undefined || type === "invalid_request_error") {
     return failure("invalid_request", `The provider refused the request${because(detail)}`, false);

@@ -1,6 +1,8 @@
 /**
- * Owns: the models that are offered, and the limits of a model by its id. Built in, so that it works offline;
- * a model that is not listed is accepted all the same (the provider has the last word).
+ * Owns: the models that are offered, and the limits of a model by its id, from what several sources know of them
+ * (REQ-BED-022). Built in is enough to work offline; the provider's own list and a file of the person's come on top.
+ * A model that no source knows is accepted all the same: the provider has the last word.
+ * Not here: asking the provider (provider-models.ts), reading the file (models-file.ts).
  */
 
 export type Model = {
@@ -12,81 +14,118 @@ export type Model = {
   readonly maxOutputTokens: number;
   /** `adaptive`: accepts `thinking: { type: "adaptive" }`. */
   readonly thinking: "adaptive" | "none";
+  /** Pictures that one request may hold; 0: the model sees none. */
+  readonly maxImages: number;
   /** The answers come from the built-in scripted model. */
   readonly scripted: boolean;
+};
+
+/** What one source says of a model. */
+export type ModelFacts = { readonly id: string } & {
+  readonly [K in Exclude<keyof Model, "id" | "scripted">]?: Model[K] | undefined;
 };
 
 export const DEFAULT_MODEL = "claude-opus-5-5";
 export const SCRIPTED_MODEL = "scripted-demo";
 
-const anthropic = (
-  id: string,
-  name: string,
-  contextWindow: number,
-  maxOutputTokens: number,
-  thinking: Model["thinking"],
-): Model => ({ id, name, contextWindow, maxOutputTokens, thinking, scripted: false });
+/** A smaller window has no room for the system prompt, the tools and a summary. */
+export const MIN_WINDOW = 16_000;
 
-const ANTHROPIC_MODELS: readonly Model[] = [
-  anthropic("claude-opus-5-5", "Claude Opus 5.5", 1_000_000, 128_000, "adaptive"),
-  anthropic("claude-sonnet-5-5", "Claude Sonnet 5.5", 1_000_000, 128_000, "adaptive"),
-  anthropic("claude-haiku-5-5", "Claude Haiku 5.5", 1_000_000, 128_000, "adaptive"),
-  anthropic("claude-fable-5-2", "Claude Fable 5.2", 1_000_000, 128_000, "adaptive"),
-  anthropic("claude-opus-4-8", "Claude Opus 4.8", 1_000_000, 128_000, "adaptive"),
-  anthropic("claude-sonnet-4-6", "Claude Sonnet 4.6", 1_000_000, 128_000, "adaptive"),
-  anthropic("claude-opus-4-5", "Claude Opus 4.5", 200_000, 64_000, "none"),
-  anthropic("claude-sonnet-4-5", "Claude Sonnet 4.5", 200_000, 64_000, "none"),
-  anthropic("claude-haiku-4-5", "Claude Haiku 4.5", 200_000, 64_000, "none"),
+const LARGE = { contextWindow: 1_000_000, maxOutputTokens: 128_000, thinking: "adaptive" } as const;
+const SMALL = { contextWindow: 200_000, maxOutputTokens: 64_000, thinking: "none" } as const;
+
+const BUILT_IN: readonly ModelFacts[] = [
+  { id: DEFAULT_MODEL, name: "Claude Opus 5.5", ...LARGE },
+  { id: "claude-sonnet-5-5", name: "Claude Sonnet 5.5", ...LARGE },
+  { id: "claude-haiku-5-5", name: "Claude Haiku 5.5", ...LARGE },
+  { id: "claude-fable-5-2", name: "Claude Fable 5.2", ...LARGE },
+  { id: "claude-opus-4-8", name: "Claude Opus 4.8", ...LARGE },
+  { id: "claude-sonnet-4-6", name: "Claude Sonnet 4.6", ...LARGE },
+  { id: "claude-opus-4-5", name: "Claude Opus 4.5", ...SMALL },
+  { id: "claude-sonnet-4-5", name: "Claude Sonnet 4.5", ...SMALL },
+  { id: "claude-haiku-4-5", name: "Claude Haiku 4.5", ...SMALL },
 ];
 
-const SCRIPTED_MODELS: readonly Model[] = [
-  {
-    id: SCRIPTED_MODEL,
-    name: "Scripted demo (not a language model)",
-    contextWindow: 200_000,
-    maxOutputTokens: 8_192,
-    thinking: "none",
-    scripted: true,
-  },
-];
+const DEMO: Model = {
+  id: SCRIPTED_MODEL,
+  name: "Scripted demo (not a language model)",
+  contextWindow: 200_000,
+  maxOutputTokens: 8_192,
+  thinking: "none",
+  maxImages: 100,
+  scripted: true,
+};
 
-const KNOWN: ReadonlyMap<string, Model> = new Map(
-  [...ANTHROPIC_MODELS, ...SCRIPTED_MODELS].map((model) => [model.id, model]),
-);
+/** What the provider allows depends on the window (its page on vision). */
+const imagesOf = (contextWindow: number): number => (contextWindow <= 200_000 ? 100 : 600);
 
-/** The models to choose from; with the scripted provider there is exactly one. */
-export function listModels(provider: { readonly scripted: boolean }): readonly Model[] {
-  return provider.scripted ? SCRIPTED_MODELS : ANTHROPIC_MODELS;
-}
+export type Sources = {
+  /** The provider's list; null while it is not known. */
+  readonly provided?: readonly ModelFacts[] | null;
+  /** The person's: what it says holds, whatever the others say. */
+  readonly file?: readonly ModelFacts[];
+  /** The answers come from the built-in scripted model: there is no other. */
+  readonly scripted?: boolean;
+};
 
-/**
- * The limits of a model. A dated id ("…-20251001") has those of its family; an unknown one gets the smallest known
- * of each (REQ-BED-022) and no optional feature.
- */
-export function modelOf(id: string): Model {
-  return (
-    KNOWN.get(id) ??
-    KNOWN.get(id.replace(/-\d{8}$/, "")) ?? {
+export class Models {
+  /** Those to choose from. */
+  readonly list: readonly Model[];
+  readonly #facts: ReadonlyMap<string, ModelFacts>;
+  readonly #smallest: Pick<Model, "contextWindow" | "maxOutputTokens">;
+  readonly #scripted: boolean;
+
+  constructor({ provided = null, file = [], scripted = false }: Sources = {}) {
+    this.#scripted = scripted;
+    this.#facts = merged([BUILT_IN, provided ?? [], file]);
+    const known = [...this.#facts.values()];
+    this.#smallest = {
+      contextWindow: least(known.map((facts) => facts.contextWindow)),
+      maxOutputTokens: least(known.map((facts) => facts.maxOutputTokens)),
+    };
+    // What the provider does not list is not to be had from it.
+    const offered = new Set([...(provided ?? BUILT_IN), ...file].map(({ id }) => id));
+    this.list = scripted ? [DEMO] : [...offered].map((id) => this.of(id));
+  }
+
+  /**
+   * A model and its limits. A dated id ("…-20251001") has those of its family; of what nobody knows, the smallest known
+   * value holds (REQ-BED-022), and there is no optional feature.
+   */
+  of(id: string): Model {
+    if (this.#scripted && id === SCRIPTED_MODEL) return DEMO;
+    const facts = { ...this.#facts.get(id.replace(/-\d{8}$/, "")), ...this.#facts.get(id) };
+    const contextWindow = facts.contextWindow ?? this.#smallest.contextWindow;
+    const maxOutputTokens = facts.maxOutputTokens ?? this.#smallest.maxOutputTokens;
+    return {
       id,
-      name: id,
-      contextWindow: Math.min(...ANTHROPIC_MODELS.map((model) => model.contextWindow)),
-      maxOutputTokens: Math.min(...ANTHROPIC_MODELS.map((model) => model.maxOutputTokens)),
-      thinking: "none",
+      name: facts.name ?? id,
+      contextWindow,
+      maxOutputTokens: Math.min(maxOutputTokens, contextWindow),
+      thinking: facts.thinking ?? "none",
+      maxImages: facts.maxImages ?? imagesOf(contextWindow),
       scripted: false,
-    }
-  );
+    };
+  }
 }
 
-/** Tokens of the model's context window; the smallest known for an unknown model (REQ-BED-022). */
-export function windowOf(id: string): number {
-  return modelOf(id).contextWindow;
+/** By id; of each fact the last source that has it. */
+function merged(sources: readonly (readonly ModelFacts[])[]): Map<string, ModelFacts> {
+  const byId = new Map<string, ModelFacts>();
+  for (const facts of sources.flat()) {
+    const known = Object.entries(facts).filter(([, value]) => value !== undefined);
+    byId.set(facts.id, { ...byId.get(facts.id), ...(Object.fromEntries(known) as ModelFacts) });
+  }
+  return byId;
 }
+
+const least = (values: readonly (number | undefined)[]): number =>
+  Math.min(...values.filter((value) => value !== undefined));
 
 /**
  * `max_tokens` of an ordinary request: at most a tenth of the window, which is what the continuation threshold of
  * 90 % keeps free, so that a request just below the threshold can still be answered (REQ-BED-019).
  */
-export function responseTokensOf(id: string): number {
-  const { contextWindow, maxOutputTokens } = modelOf(id);
+export function responseTokensOf({ contextWindow, maxOutputTokens }: Model): number {
   return Math.min(maxOutputTokens, Math.floor(contextWindow / 10));
 }

@@ -2,9 +2,14 @@
  * Owns: the request for the next answer: turns, tools, system prompt, limits and where the provider may cache.
  * Not here: how messages become turns (turns.ts), how the request is sent (ask.ts).
  */
-import type { MessageCreateParamsStreaming, MessageParam, Tool } from "@anthropic-ai/sdk/resources/messages";
+import type {
+  ContentBlockParam,
+  MessageCreateParamsStreaming,
+  MessageParam,
+  Tool,
+} from "@anthropic-ai/sdk/resources/messages";
 import type { JsonObject, Message } from "../machine/message.ts";
-import { modelOf, responseTokensOf } from "./models.ts";
+import { type Model, responseTokensOf } from "./models.ts";
 import { buildTurns, type Images, type Turn } from "./turns.ts";
 
 /** What the model is told about a tool; static for a conversation (REQ-BED-017). */
@@ -16,12 +21,12 @@ export type ToolDescription = {
 };
 
 export type RequestInput = {
-  /** All messages of the conversation, ascending. */
+  /** All messages of the conversation, ascending, with the pictures that shall be sent (pictures.ts). */
   readonly messages: readonly Message[];
-  readonly model: string;
+  readonly model: Model;
   readonly tools: readonly ToolDescription[];
   readonly system: string;
-  /** The images named by `imageHashes(messages)`. */
+  /** Those in the messages. */
   readonly images: Images;
 };
 
@@ -37,14 +42,14 @@ export function buildRequest(input: RequestInput): MessageCreateParamsStreaming 
   const turns = buildTurns(input.messages, input.images);
   markCached(turns);
   const request: MessageCreateParamsStreaming = {
-    model: input.model,
+    model: input.model.id,
     max_tokens: responseTokensOf(input.model),
     system: [{ type: "text", text: input.system, cache_control: CACHED }],
     messages: turns satisfies MessageParam[],
     stream: true,
   };
   if (input.tools.length > 0) request.tools = input.tools.map(toTool);
-  if (modelOf(input.model).thinking === "adaptive") {
+  if (input.model.thinking === "adaptive") {
     request.thinking = { type: "adaptive", display: "summarized" };
   }
   return request;
@@ -69,4 +74,25 @@ function markCached(turns: readonly Turn[]): void {
     if (last !== undefined) last.cache_control = CACHED;
     marks--;
   }
+}
+
+/** Of what the provider takes (32 MB), with room for what is not counted here: names, inputs of calls, escapes. */
+const BODY_CHARACTERS = 28_000_000;
+
+/** The texts and pictures alone are more than the provider takes in one body. */
+export function exceedsBody({ messages }: MessageCreateParamsStreaming): boolean {
+  let characters = 0;
+  for (const { content } of messages) {
+    if (typeof content === "string") characters += content.length;
+    else for (const block of content) characters += charactersOf(block);
+  }
+  return characters > BODY_CHARACTERS;
+}
+
+function charactersOf(block: ContentBlockParam): number {
+  if (block.type === "text") return block.text.length;
+  if (block.type === "image") return block.source.type === "base64" ? block.source.data.length : 0;
+  if (block.type !== "tool_result" || block.content === undefined) return 0;
+  if (typeof block.content === "string") return block.content.length;
+  return block.content.reduce((sum, inner) => sum + charactersOf(inner as ContentBlockParam), 0);
 }

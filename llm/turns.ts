@@ -10,6 +10,7 @@ import type {
   TextBlockParam,
   ToolResultBlockParam,
 } from "@anthropic-ai/sdk/resources/messages";
+import { IMAGE_TYPES } from "../images/format.ts";
 import type { Block, Message, ProviderBlock, ToolOutcome, ToolStatus } from "../machine/message.ts";
 
 /** The bytes of an image by its hash, in base64. */
@@ -36,22 +37,6 @@ const MISSING_RESULT = WITHOUT_OUTPUT.interrupted;
 const MISSING_IMAGE = "(an image that is no longer available)";
 const MISSING_BEGINNING = "The beginning of this conversation is not available.";
 const GO_ON = "Continue.";
-
-const IMAGE_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"] as const;
-
-/** Hashes of the images that `buildTurns` will look up. */
-export function imageHashes(messages: readonly Message[]): Set<string> {
-  const hashes = new Set<string>();
-  for (const message of messages) {
-    if (message.type === "user" || message.type === "system") collectHashes(message.content, hashes);
-    if (message.type === "tool") collectHashes(message.content[0].output, hashes);
-  }
-  return hashes;
-}
-
-function collectHashes(blocks: readonly Block[], hashes: Set<string>): void {
-  for (const block of blocks) if (block.type === "image") hashes.add(block.hash);
-}
 
 /** A text of the system within a user turn; the system prompt tells the model about the mark. */
 export function systemText(text: string): string {

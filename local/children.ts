@@ -92,6 +92,7 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
     TASK_QUEUE: config.taskQueue,
     TOOL_HOST: config.toolHost,
     MODEL: config.model,
+    ...(config.modelsFile === null ? {} : { MODELS_FILE: config.modelsFile }),
     SCRIPTED_MODEL: config.scriptedModel ? "1" : "0",
     LLM_STALL_MS: String(config.llmStallMs),
   };

@@ -126,6 +126,8 @@ export type QueuedMessage = {
 export type Usage = TokenUsage & {
   /** input + output + cache-read + cache-creation tokens of the last response. */
   readonly contextUsed: number;
+  /** Tokens of the model's window when this was counted (REQ-BED-022). */
+  readonly contextWindow: number;
 };
 
 /** The run in progress: from its root message to its run_stop. */
@@ -171,14 +173,14 @@ export const NO_TOKENS: TokenUsage = {
   cacheCreationTokens: 0,
 };
 
-/** A conversation before its first message. */
-export function newConversation(mode: Mode): Conversation {
+/** A conversation before its first message; `contextWindow` in tokens. */
+export function newConversation(mode: Mode, contextWindow: number): Conversation {
   return {
     state: { kind: "idle" },
     mode,
     queue: [],
     held: false,
-    usage: { ...NO_TOKENS, contextUsed: 0 },
+    usage: { ...NO_TOKENS, contextUsed: 0, contextWindow },
     lastUsage: NO_TOKENS,
     warned: false,
     sequence: 0,

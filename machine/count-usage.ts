@@ -5,10 +5,11 @@ import { afterResponse, contextRatio, isWarning } from "./usage.ts";
 
 export function countUsage(draft: Draft, response: TokenUsage): void {
   const { conversation, context } = draft;
-  const usage = afterResponse(conversation.usage, response);
+  const { contextWindow } = context;
+  const usage = afterResponse(conversation.usage, response, contextWindow);
   draft.set({ usage, lastUsage: response });
-  if (conversation.warned || !isWarning(usage.contextUsed, context.contextWindow)) return;
+  if (conversation.warned || !isWarning(usage.contextUsed, contextWindow)) return;
   draft.set({ warned: true });
-  const ratio = contextRatio(usage.contextUsed, context.contextWindow);
+  const ratio = contextRatio(usage.contextUsed, contextWindow);
   draft.notify({ name: "context.warned", data: { contextRatio: ratio } });
 }

@@ -2,7 +2,7 @@
  * Owns: the working copy of one transition: collects what changes and what is ordered, and hands out both in the
  * order that the rules demand (persist, tell, perform). Lives only as long as one call of `transition`.
  */
-import { contextRatio, isWarning } from "./usage.ts";
+import { viewUsage } from "./usage.ts";
 import type { Context } from "./context.ts";
 import type { Conversation, Run, State } from "./conversation.ts";
 import type { Effect, Notice } from "./effect.ts";
@@ -102,20 +102,7 @@ export class Draft {
   /** The state comes last: who hears of it has heard everything that led to it. */
   *#changes(): Generator<Notice> {
     const { usage, queue, state, run } = this.#now;
-    if (usage !== this.#before.usage) {
-      const contextWindow = this.context.contextWindow;
-      yield {
-        name: "usage.changed",
-        data: {
-          usage: {
-            ...usage,
-            contextWindow,
-            contextRatio: contextRatio(usage.contextUsed, contextWindow),
-            warning: isWarning(usage.contextUsed, contextWindow),
-          },
-        },
-      };
-    }
+    if (usage !== this.#before.usage) yield { name: "usage.changed", data: { usage: viewUsage(usage) } };
     if (queue !== this.#before.queue) yield { name: "queue.changed", data: { queue } };
     if (state !== this.#before.state) {
       const cycleId = (run ?? this.#before.run)?.cycleId ?? null;

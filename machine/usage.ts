@@ -24,8 +24,8 @@ export function addTokens(a: TokenUsage, b: TokenUsage): TokenUsage {
 }
 
 /** The conversation's usage after one more response. */
-export function afterResponse(usage: Usage, response: TokenUsage): Usage {
-  return { ...addTokens(usage, response), contextUsed: totalTokens(response) };
+export function afterResponse(usage: Usage, response: TokenUsage, contextWindow: number): Usage {
+  return { ...addTokens(usage, response), contextUsed: totalTokens(response), contextWindow };
 }
 
 const reaches = (used: number, window: number, percent: number): boolean => used * 100 >= window * percent;
@@ -35,3 +35,20 @@ export const isExhausted = (used: number, window: number): boolean =>
 export const isWarning = (used: number, window: number): boolean => reaches(used, window, WARNING_PERCENT);
 /** 0 to 1 and beyond. */
 export const contextRatio = (used: number, window: number): number => used / window;
+
+/** Usage as clients see it (docs/http.md). */
+export type UsageView = Usage & {
+  /** contextUsed / contextWindow. */
+  readonly contextRatio: number;
+  /** 80 % or more (REQ-BED-023). */
+  readonly warning: boolean;
+};
+
+export function viewUsage(usage: Usage): UsageView {
+  const { contextUsed, contextWindow } = usage;
+  return {
+    ...usage,
+    contextRatio: contextRatio(contextUsed, contextWindow),
+    warning: isWarning(contextUsed, contextWindow),
+  };
+}

@@ -10,12 +10,13 @@ const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   machine: [],
   // The contract of the activities is types only; the bundle test would notice anything else.
   workflows: ["machine", "activities"],
-  activities: ["machine", "workflows", "db", "llm", "tools", "sandbox"],
-  llm: ["machine"],
-  tools: ["machine", "sandbox"],
+  activities: ["machine", "workflows", "db", "llm", "tools", "sandbox", "images"],
+  llm: ["machine", "images"],
+  images: ["machine"],
+  tools: ["machine", "sandbox", "images"],
   sandbox: [],
   db: ["machine"],
-  api: ["machine", "workflows", "db", "llm", "config.ts", "activities"],
+  api: ["machine", "workflows", "db", "llm", "images", "config.ts", "activities"],
   local: ["machine", "workflows", "db", "config.ts", "llm"],
 };
 

@@ -1,8 +1,10 @@
-/** Owns: the `read` tool: a part of a text file with line numbers, read no further than needed. */
-import { constants, open, stat } from "node:fs/promises";
+/** Owns: the `read` tool: a part of a text file with line numbers, read no further than needed; or a picture. */
+import { constants, open, stat, type FileHandle } from "node:fs/promises";
 import { z } from "zod";
+import { imageTypeOf } from "../images/format.ts";
+import { BadImage, MAX_IMAGE_BYTES, prepareImage } from "../images/prepare.ts";
 import { readablePath } from "./path.ts";
-import { completed, defineTool, failed } from "./tool.ts";
+import { completed, defineTool, failed, type ToolContext, type ToolRun } from "./tool.ts";
 
 const MAX_LINES = 2_000;
 /** UTF-16 code units of the text returned. */
@@ -14,7 +16,7 @@ const CHUNK_BYTES = 64 * 1024;
 
 export const read = defineTool({
   name: "read",
-  description: `Read a text file. Returns its lines, each after its number and a tab. At most ${MAX_LINES} lines or ${MAX_CHARS / 1024} KiB at once; longer lines than ${MAX_LINE_CHARS} characters are cut. A note says with which offset to read on. For directories use ls, for binary files bash. Works in both modes.`,
+  description: `Read a text file, or look at a picture (PNG, JPEG, GIF, WebP). Of a text returns its lines, each after its number and a tab. At most ${MAX_LINES} lines or ${MAX_CHARS / 1024} KiB at once; longer lines than ${MAX_LINE_CHARS} characters are cut. A note says with which offset to read on. For directories use ls, for other binary files bash. Works in both modes.`,
   input: z.strictObject({
     path: z.string().min(1).describe("Absolute, or relative to the working directory"),
     offset: z.int().min(1).optional().describe("The first line to read, counted from 1"),
@@ -41,6 +43,7 @@ export const read = defineTool({
         signal.throwIfAborted();
         const { bytesRead } = await handle.read(chunk, 0, CHUNK_BYTES, null);
         const bytes = chunk.subarray(0, bytesRead);
+        if (isFirst && imageTypeOf(bytes) !== null) return await look(file, handle, context);
         if (isFirst && bytes.subarray(0, PROBE_BYTES).includes(0)) {
           return failed(`${file} is a binary file (${stats.size} bytes). Use bash to look into it.`);
         }
@@ -57,6 +60,27 @@ export const read = defineTool({
     return lines.answer(file);
   },
 });
+
+/** A picture as the model will see it: upright, and scaled to what the provider takes (REQ-BED-013). */
+async function look(file: string, handle: FileHandle, { keepImage }: ToolContext): Promise<ToolRun> {
+  if (keepImage === undefined) return failed(`${file} is a picture, and there is nowhere to show it.`);
+  const { size } = await handle.stat();
+  if (size > MAX_IMAGE_BYTES) {
+    return failed(`${file} is a picture of ${size} bytes; at most ${MAX_IMAGE_BYTES} can be shown.`);
+  }
+  try {
+    const { buffer: bytes } = await handle.read(Buffer.alloc(size), 0, size, 0);
+    const image = await prepareImage(bytes);
+    const { width, height } = image.original;
+    const scaled =
+      image.block.width === width ? "" : ` (shown with ${image.block.width} × ${image.block.height})`;
+    const text = `${file}: a picture of ${width} × ${height} pixels${scaled}`;
+    return { status: "completed", output: [{ type: "text", text }, await keepImage(image)] };
+  } catch (error) {
+    if (error instanceof BadImage) return failed(`${file} cannot be shown as a picture. ${error.message}`);
+    throw error;
+  }
+}
 
 /** Collects the wanted lines from a text that comes in pieces, and no more of it than is shown. */
 class Lines {

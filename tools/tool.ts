@@ -4,9 +4,10 @@
  * Not here: which conversation has which tools (registry.ts).
  */
 import { z } from "zod";
+import type { PreparedImage } from "../images/prepare.ts";
 import { WRITING_TOOLS } from "../machine/control-tools.ts";
 import type { Mode } from "../machine/conversation.ts";
-import type { Block, Json, JsonObject } from "../machine/message.ts";
+import type { Block, ImageBlock, Json, JsonObject } from "../machine/message.ts";
 import { toModel } from "../machine/wording.ts";
 
 export type ToolContext = {
@@ -17,6 +18,8 @@ export type ToolContext = {
   readonly hidden?: readonly string[];
   /** Ends the run at once; the result then holds what there was so far. */
   readonly signal: AbortSignal;
+  /** Keeps a picture and gives what refers to it; without it a run has none to show. */
+  readonly keepImage?: (image: PreparedImage) => Promise<ImageBlock>;
   /** Live output. Not rate limited here. */
   readonly onOutput?: (stream: "stdout" | "stderr", text: string) => void;
   /** What a command sees of the environment; by default the allowlisted part of this process's. */

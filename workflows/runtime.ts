@@ -5,6 +5,7 @@
  */
 import { allHandlersFinished, CancellationScope, condition, uuid4, workflowInfo } from "@temporalio/workflow";
 import type { Loaded } from "../activities/contract.ts";
+import type { Context } from "../machine/context.ts";
 import { isWorking, newConversation, type Conversation } from "../machine/conversation.ts";
 import type { Effect, Operation } from "../machine/effect.ts";
 import type { ConversationEvent } from "../machine/event.ts";
@@ -36,7 +37,8 @@ export class Runtime {
   readonly #inFlight = new InFlight(this.#base, (event) => this.apply(event));
   #commits: Commits;
   #identity: Identity | null = null;
-  #conversation: Conversation = newConversation("restricted");
+  /** Stands in until the row is loaded. */
+  #conversation: Conversation = newConversation("restricted", 0);
   #recent = new RecentMessages([]);
   #archived = false;
   #removed = false;
@@ -135,7 +137,7 @@ export class Runtime {
     this.#identity = null;
     if (loaded === null) return;
     this.#identity = identityOf(loaded);
-    if (loaded.stored === null) this.#open();
+    if (loaded.stored === null) this.#open(loaded.context);
     else this.#adopt(loaded.stored, redeliver, isFork);
   }
 
@@ -208,12 +210,12 @@ export class Runtime {
   }
 
   /** The first commit makes the row. */
-  #open(): void {
+  #open({ contextWindow }: Context): void {
     const opening = this.#opening;
     if (opening === null) return;
     this.#created = true;
     this.#commits = this.#continueFrom(0, null, opening);
-    this.#conversation = newConversation(opening.mode);
+    this.#conversation = newConversation(opening.mode, contextWindow);
     this.ledger.record(this.#conversation, [], null, Date.now());
     const { seed, task } = opening;
     // What begins at once is shown as it begins.

@@ -24,7 +24,7 @@ const LIVE_LIMIT = 1024 * 1024;
 /** Milliseconds until a database that could not be asked is asked again. */
 const RETRY_MS = 500;
 
-type Wanted = Pick<Deps, "db" | "hub" | "models" | "report"> & { readonly heartbeatMs?: number };
+type Wanted = Pick<Deps, "db" | "hub" | "report"> & { readonly heartbeatMs?: number };
 
 /**
  * Opens a stream.
@@ -76,9 +76,9 @@ class ConversationStream {
   }
 
   async open(cursor: string | null): Promise<void> {
-    const { db, models } = this.#deps;
+    const { db } = this.#deps;
     if (cursor !== null) {
-      const conversation = await getConversation(db, this.#id, models.windowOf);
+      const conversation = await getConversation(db, this.#id);
       if (conversation === null) throw notFound();
       const number = numberOf(cursor);
       if (number !== null && number <= conversation.lastEvent) {
@@ -185,8 +185,8 @@ class ConversationStream {
   }
 
   #snapshot(): Promise<Snapshot | null> {
-    const { db, models } = this.#deps;
-    return readSnapshot(db, this.#id, SNAPSHOT_MESSAGES, models.windowOf);
+    const { db } = this.#deps;
+    return readSnapshot(db, this.#id, SNAPSHOT_MESSAGES);
   }
 
   #sendSnapshot(snapshot: Snapshot): void {

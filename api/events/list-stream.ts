@@ -21,7 +21,7 @@ export type ListStreams = {
   open(): Outbox;
 };
 
-type Wanted = Pick<Deps, "db" | "hub" | "models" | "report"> & { readonly heartbeatMs?: number };
+type Wanted = Pick<Deps, "db" | "hub" | "report"> & { readonly heartbeatMs?: number };
 
 export function createListStreams(deps: Wanted): ListStreams {
   const clients = new Set<Outbox>();
@@ -78,7 +78,7 @@ export function createListStreams(deps: Wanted): ListStreams {
 
   const tell = async (id: string) => {
     current = { id, gone: false };
-    const snapshot = await readSnapshot(deps.db, id, 1, deps.models.windowOf);
+    const snapshot = await readSnapshot(deps.db, id, 1);
     if (snapshot === null || current.gone) return;
     const { conversation, messages } = snapshot;
     const last = told.get(id);

@@ -166,10 +166,10 @@ const listChildren = createRoute({
 const LIST_LIMIT = 100;
 
 export function conversationRoutes(deps: Deps) {
-  const { db, workflows, models } = deps;
+  const { db, workflows } = deps;
 
   const read = async (id: string): Promise<ConversationView> => {
-    const found = await getConversation(db, id, models.windowOf);
+    const found = await getConversation(db, id);
     if (found === null) throw notFound();
     return found;
   };
@@ -182,7 +182,7 @@ export function conversationRoutes(deps: Deps) {
     .openapi(list, async (c) => {
       const { archived, q, limit = LIST_LIMIT, cursor = null } = c.req.valid("query");
       try {
-        return c.json(await listConversations(db, { archived, q, limit, cursor }, models.windowOf), 200);
+        return c.json(await listConversations(db, { archived, q, limit, cursor }), 200);
       } catch (error) {
         if (error instanceof InvalidCursor)
           throw invalidRequest([{ path: "cursor", message: error.message }]);
@@ -216,7 +216,7 @@ export function conversationRoutes(deps: Deps) {
     })
     .openapi(listChildren, async (c) => {
       const { id } = c.req.valid("param");
-      const found = await children(db, id, models.windowOf);
+      const found = await children(db, id);
       if (found.length === 0 && !(await conversationExists(db, id))) throw notFound();
       return c.json({ conversations: found }, 200);
     });

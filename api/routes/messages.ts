@@ -5,6 +5,7 @@ import { getImage } from "../../db/images.ts";
 import { findMessage, readMessages } from "../../db/messages.ts";
 import { withdrawMessageUpdate } from "../../workflows/contract.ts";
 import type { Deps } from "../deps.ts";
+import { readImages } from "../images.ts";
 import { notFound, Problem } from "../problem.ts";
 import { awaitStep } from "../projection.ts";
 import { createRouter } from "../router.ts";
@@ -131,7 +132,9 @@ export function messageRoutes(deps: Deps) {
       return c.json({ messages }, 200);
     })
     .openapi(send, async (c) => {
-      const sent = await sendMessage(deps, c.req.valid("param").id, c.req.valid("json"));
+      const message = c.req.valid("json");
+      const pictures = await readImages(message, "");
+      const sent = await sendMessage(deps, c.req.valid("param").id, message, pictures);
       return c.json(sent, 202);
     })
     .openapi(withdraw, async (c) => {

@@ -15,7 +15,7 @@ const listModels = createRoute({
   tags: ["Models"],
   summary: "List models",
   description:
-    "Those to choose from. A model that is not listed is accepted, with the smallest known window.",
+    "Those to choose from: what the provider lists, what is built in as long as that is not known, and those of `MODELS_FILE`. A model that is not listed is accepted, with the smallest known window.",
   responses: {
     200: {
       description: "The models.",
@@ -28,6 +28,8 @@ const listModels = createRoute({
                 name: z.string(),
                 contextWindow: z.int(),
                 maxOutputTokens: z.int(),
+                thinking: z.enum(["adaptive", "none"]),
+                maxImages: z.int().openapi({ description: "Pictures in one request; 0: it sees none." }),
                 default: z.boolean(),
                 scripted: z.boolean(),
               }),
@@ -117,16 +119,17 @@ const metrics = createRoute({
 });
 
 export function systemRoutes(deps: Deps, pulse: Pulse) {
-  const { models, workflows, toolHost } = deps;
+  const { models, defaultModel, workflows, toolHost } = deps;
 
   const databaseMissing = async (): Promise<"postgres"[]> =>
     (await pulse.feel()) === "answers" ? [] : ["postgres"];
 
   return createRouter()
-    .openapi(listModels, (c) => {
-      const shown = models.list.map(({ id, name, contextWindow, maxOutputTokens, scripted }) => {
-        return { id, name, contextWindow, maxOutputTokens, default: id === models.defaultId, scripted };
-      });
+    .openapi(listModels, async (c) => {
+      const known = await models();
+      const isListed = known.list.some(({ id }) => id === defaultModel);
+      const offered = isListed ? known.list : [known.of(defaultModel), ...known.list];
+      const shown = offered.map((model) => ({ ...model, default: model.id === defaultModel }));
       return c.json({ models: shown }, 200);
     })
     .openapi(listDirectories, async (c) => {

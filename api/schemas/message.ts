@@ -1,5 +1,6 @@
 /** Owns: the schemas of messages, sent and stored (docs/http.md, StoredMessage). */
 import { z } from "@hono/zod-openapi";
+import { IMAGE_TYPES } from "../../images/format.ts";
 import type { Message } from "../../machine/message.ts";
 import { answer, clientId, messageText, pending, time } from "./common.ts";
 
@@ -123,8 +124,11 @@ export const storedMessage = answer<Message>(
 );
 
 const sentImage = z.strictObject({
-  mediaType: z.string().openapi({ example: "image/png" }),
-  data: z.string().openapi({ description: "Base64." }),
+  mediaType: z.string().openapi({ example: "image/png", description: `One of ${IMAGE_TYPES.join(", ")}.` }),
+  data: z.string().openapi({
+    description:
+      "Base64. At most 10 MiB and 50 megapixels. It is kept upright, scaled to 1568 pixels on its long side, without its metadata; of an animation its first picture.",
+  }),
 });
 
 export const newMessage = z

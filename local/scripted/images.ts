@@ -10,6 +10,10 @@ export const MAX_IMAGE_PIXELS = 8000;
 /** With more images than `MANY_IMAGES` in a request, each may have at most `MAX_MANY_IMAGE_PIXELS` a side. */
 export const MANY_IMAGES = 20;
 export const MAX_MANY_IMAGE_PIXELS = 2000;
+/** Images of one request; models with a window of at most `SMALL_WINDOW` tokens take fewer. */
+const MAX_IMAGES = 600;
+const MAX_IMAGES_SMALL = 100;
+const SMALL_WINDOW = 200_000;
 
 export type ImageHeader = { readonly mediaType: string; readonly width: number; readonly height: number };
 
@@ -18,6 +22,13 @@ export function complainAboutImages(request: MessagesRequest): string | null {
   const images = findImages(request);
   const longest = images.length > MANY_IMAGES ? MAX_MANY_IMAGE_PIXELS : MAX_IMAGE_PIXELS;
   return firstOf(images, ({ image, path }) => complainAboutImage(image, path, longest));
+}
+
+/** Too many images for a model with this window, or null. */
+export function complainAboutNumber(request: MessagesRequest, contextWindow: number): string | null {
+  const most = contextWindow <= SMALL_WINDOW ? MAX_IMAGES_SMALL : MAX_IMAGES;
+  const found = findImages(request).length;
+  return found > most ? `Too many images and documents: ${found} + 0 > ${most}` : null;
 }
 
 type Found = { readonly image: ImageParam; readonly path: string };

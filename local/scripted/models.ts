@@ -42,7 +42,7 @@ export const MODELS: readonly Model[] = [
   { id: "claude-sonnet-4-6", name: "Claude Sonnet 4.6", ...large, thinking: "both" },
   { id: "claude-sonnet-4-5", name: "Claude Sonnet 4.5", ...small },
   { id: "claude-sonnet-4-5-20250929", name: "Claude Sonnet 4.5", ...small },
-  { id: "claude-haiku-5-5", name: "Claude Haiku 5.5", ...small, thinking: "adaptive" },
+  { id: "claude-haiku-5-5", name: "Claude Haiku 5.5", ...large },
   { id: "claude-haiku-4-5", name: "Claude Haiku 4.5", ...small },
   { id: "claude-haiku-4-5-20251001", name: "Claude Haiku 4.5", ...small },
 ];
@@ -56,11 +56,34 @@ export function describeModel(model: Model): JsonObject {
     created_at: "1970-01-01T00:00:00Z",
     max_input_tokens: model.contextWindow,
     max_tokens: model.maxOutput,
-    capabilities: null,
+    capabilities: capabilitiesOf(model),
     lifecycle: "active",
     line: null,
     deprecated_at: null,
     retires_at: null,
+  };
+}
+
+const support = (supported: boolean): JsonObject => ({ supported });
+
+/** As much of the real list as has a meaning here. */
+function capabilitiesOf({ thinking }: Model): JsonObject {
+  return {
+    batch: support(true),
+    citations: support(true),
+    code_execution: support(false),
+    image_input: support(true),
+    pdf_input: support(true),
+    structured_outputs: support(true),
+    thinking: {
+      supported: true,
+      types: {
+        adaptive: support(thinking !== "manual"),
+        between_tools: support(false),
+        disabled: support(true),
+        enabled: support(thinking !== "adaptive"),
+      },
+    },
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Json, MessagesRequest, Refusal } from "./messages.ts";
+import type { CacheUse } from "./usage.ts";
 import type { Endpoint } from "./validate.ts";
 
 /** How an exchange came to its end. `cut`: by a script, or because the server ended. */
@@ -24,6 +25,8 @@ export class RecordedRequest {
   readonly json: Json;
   /** Why the server refused it; null if it did not. */
   readonly refusal: Refusal | null;
+  /** Of the prompt cache; null until it is answered, and for an error. */
+  cacheUse: CacheUse | null = null;
   /** Resolves when the response is over or the connection is closed, whichever comes first. */
   readonly ended: Promise<void>;
   #resolveEnded: () => void = () => undefined;

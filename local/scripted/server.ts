@@ -107,12 +107,14 @@ export async function startScriptedServer(options: ScriptedServerOptions = {}): 
     else await answer(recorded, exchange);
   }
 
-  async function answer({ body, key, n, id }: RecordedRequest, exchange: Exchange): Promise<void> {
+  async function answer(recorded: RecordedRequest, exchange: Exchange): Promise<void> {
+    const { body, key, n, id } = recorded;
     const answer = await scripts.answer({ body, key }, n);
     const { model, stream = false } = body;
-    const steps =
-      answer.kind === "error" ? errorSteps(answer, id) : stepsOf(answer, { model, stream }, cache.read(body));
-    await perform(steps, exchange);
+    if (answer.kind === "error") return perform(errorSteps(answer, id), exchange);
+    const { usage, use } = cache.read(body);
+    recorded.cacheUse = use;
+    await perform(stepsOf(answer, { model, stream }, usage), exchange);
   }
 
   /** Watches a response to its end. */

@@ -12,6 +12,8 @@ import type { BlockParam, CacheControl, MessagesRequest, Usage } from "./message
 const BYTES_PER_TOKEN = 4;
 const PIXELS_PER_TOKEN = 750;
 const LOOK_BACK_BLOCKS = 20;
+const LIFETIME_MS = 300_000;
+const LONG_LIFETIME_MS = 3_600_000;
 /** From this many prefixes on, those that are over are thrown out. */
 const MANY_ENTRIES = 10_000;
 /** The shortest prefix that is cached, in tokens. */
@@ -66,11 +68,23 @@ function isBase64Source(value: unknown): value is { data: string } {
   return typeof value === "object" && value !== null && "media_type" in value && "data" in value;
 }
 
+/** What a request took from the cache, and what the best choice of breakpoints could have taken, in tokens. */
+export type CacheUse = { readonly read: number; readonly possible: number };
+
+/** Of all that these requests could have read from the cache, the part that they did; 1 if there was nothing. */
+export function hitRatio(uses: readonly CacheUse[]): number {
+  const sum = (of: (use: CacheUse) => number): number => uses.reduce((total, use) => total + of(use), 0);
+  const possible = sum((use) => use.possible);
+  return possible === 0 ? 1 : sum((use) => use.read) / possible;
+}
+
 type Entry = { readonly expiresAt: number; readonly lifetime: number };
 
 /** One a server. Times are milliseconds of a monotonic clock. */
 export class PromptCache {
   readonly #entries = new Map<string, Entry>();
+  /** Every prefix of every request, breakpoint or not, and until when it could have been in the cache. */
+  readonly #seen = new Map<string, number>();
   readonly #now: () => number;
 
   constructor(now: () => number = () => performance.now()) {
@@ -78,23 +92,35 @@ export class PromptCache {
   }
 
   /** The input side of the usage of a request, which is in the cache afterwards; `output_tokens` is 0. */
-  read(request: MessagesRequest): Usage {
+  read(request: MessagesRequest): { readonly usage: Usage; readonly use: CacheUse } {
     const prefixes = this.#prefixes(request);
+    const possible = this.#longestSeen(prefixes);
     const breakpoints = [...prefixes.entries()].filter(([, { breakpoint }]) => breakpoint !== null);
     const hit = this.#longestHit(prefixes, breakpoints);
     let cached = 0;
     for (const [, prefix] of breakpoints) {
       if (prefix.tokens < MIN_CACHED_TOKENS) continue;
       cached = prefix.tokens;
-      this.#keep(prefix.hash, prefix.breakpoint?.ttl === "1h" ? 3_600_000 : 300_000);
+      this.#keep(prefix.hash, prefix.breakpoint?.ttl === "1h" ? LONG_LIFETIME_MS : LIFETIME_MS);
     }
     const read = Math.min(hit, cached);
-    return {
+    const usage = {
       input_tokens: (prefixes.at(-1)?.tokens ?? 0) - cached,
       cache_creation_input_tokens: cached - read,
       cache_read_input_tokens: read,
       output_tokens: 0,
     };
+    return { usage, use: { read, possible } };
+  }
+
+  /** Tokens of the longest prefix that an earlier request had, too; the request's own are known afterwards. */
+  #longestSeen(prefixes: readonly { hash: string; tokens: number }[]): number {
+    const now = this.#now();
+    const seen = prefixes.filter(({ hash }) => (this.#seen.get(hash) ?? 0) > now).at(-1)?.tokens ?? 0;
+    if (this.#seen.size > MANY_ENTRIES)
+      for (const [old, expiresAt] of this.#seen) if (expiresAt <= now) this.#seen.delete(old);
+    for (const { hash } of prefixes) this.#seen.set(hash, now + LIFETIME_MS);
+    return seen < MIN_CACHED_TOKENS ? 0 : seen;
   }
 
   #prefixes(request: MessagesRequest): { hash: string; tokens: number; breakpoint: CacheControl | null }[] {

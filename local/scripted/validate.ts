@@ -3,6 +3,7 @@
  * The order is the API's: headers, shape, model, rules, size of the prompt.
  */
 import type { IncomingHttpHeaders } from "node:http";
+import { complainAboutNumber } from "./images.ts";
 import { refusal, type Json, type MessagesRequest, type Refusal } from "./messages.ts";
 import { MODELS, type Model } from "./models.ts";
 import { countTokensShape, messagesShape } from "./request-shape.ts";
@@ -53,6 +54,8 @@ function complainAboutModel(request: MessagesRequest, model: Model, endpoint: En
     return "adaptive thinking is not supported on this model";
   if (max_tokens > model.maxOutput)
     return `max_tokens: ${max_tokens} > ${model.maxOutput}, which is the maximum allowed number of output tokens for ${model.id}`;
+  const tooMany = complainAboutNumber(request, model.contextWindow);
+  if (tooMany !== null) return tooMany;
   const tokens = countTokens(request);
   return tokens > model.contextWindow
     ? `prompt is too long: ${tokens} tokens > ${model.contextWindow} maximum`

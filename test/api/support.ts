@@ -1,14 +1,14 @@
 /** Owns: the API in a test: the real app on a real database, with the real Temporal or none that can be reached. */
 import { afterAll } from "vitest";
 import { createApp, type Api } from "../../api/app.ts";
-import type { Deps, Models } from "../../api/deps.ts";
+import type { Deps } from "../../api/deps.ts";
 import { createHub, type Hub } from "../../api/events/hub.ts";
 import { createMetrics } from "../../api/metrics.ts";
 import { serve } from "../../api/serve.ts";
 import { connectWorkflows } from "../../api/workflow.ts";
 import { type Database, openDatabase } from "../../db/connect.ts";
 import { listen, type Notifications } from "../../db/notifications.ts";
-import { listModels, windowOf } from "../../llm/models.ts";
+import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
 import { freshDatabase } from "../support/database.ts";
 import type { System } from "../support/system.ts";
 
@@ -22,7 +22,6 @@ export type TestApi = {
   readonly db: Database;
   readonly notifications: Notifications;
   readonly hub: Hub;
-  readonly models: Models;
   /** Ends open streams as the end of the process does. */
   readonly stop: () => void;
   /** What was reported to the log. */
@@ -99,15 +98,15 @@ function apiOn(
   ends.push(() => workflows.close());
   const closing = new AbortController();
   const reports: unknown[] = [];
-  const list = listModels({ scripted: false });
-  const models = { list, defaultId: list[0]?.id ?? "", windowOf };
+  const models = new Models();
   const hub = createHub(notifications);
   const api = createApp({
     db,
     workflows,
     toolHost,
     hub,
-    models,
+    models: () => Promise.resolve(models),
+    defaultModel: DEFAULT_MODEL,
     scripted: false,
     host: "127.0.0.1",
     apiToken: null,
@@ -122,7 +121,6 @@ function apiOn(
     db,
     notifications,
     hub,
-    models,
     reports,
     stop: () => closing.abort(),
     ...requestsBy(async (path, init) => api.request(path, init)),

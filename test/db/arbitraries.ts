@@ -126,7 +126,9 @@ export const conversation: fc.Arbitrary<Conversation> = fc.record({
   mode: fc.constantFrom("restricted" as const, "unrestricted" as const),
   queue,
   held: fc.boolean(),
-  usage: fc.tuple(usage, count).map(([sums, contextUsed]) => ({ ...sums, contextUsed })),
+  usage: fc
+    .tuple(usage, count, count)
+    .map(([sums, contextUsed, contextWindow]) => ({ ...sums, contextUsed, contextWindow })),
   lastUsage: usage,
   warned: fc.boolean(),
   sequence: count,

@@ -16,8 +16,6 @@ import {
   warned,
 } from "./fixtures.ts";
 
-const windowOf = () => 1000;
-
 test("four writers with the same batches: each batch is applied once", async () => {
   const db = await testDatabase();
   const { id, head } = await createConversation(db, {}, { title: "A title" });
@@ -62,7 +60,7 @@ test("titles given meanwhile take their event numbers in turn", async () => {
   ]);
   const events = await readEvents(db, id, 0, 100);
   expect(events.map((event) => event.number)).toEqual(Array.from({ length: 30 }, (_, n) => n + 1));
-  expect((await getConversation(db, id, windowOf))?.lastEvent).toBe(30);
+  expect((await getConversation(db, id))?.lastEvent).toBe(30);
 });
 
 test("two openings at once: one row, and the loser learns that it is a fork", async () => {
@@ -87,7 +85,7 @@ test("conversations opened at once with one title have slugs of their own", asyn
     ids.map((id) => commit(db, id, chain([{}]), { profile: profileOf(id), title: "Same" })),
   );
   expect(results.filter((result) => result.fork)).toEqual([]);
-  const views = await Promise.all(ids.map((id) => getConversation(db, id, windowOf)));
+  const views = await Promise.all(ids.map((id) => getConversation(db, id)));
   expect(new Set(views.map((view) => view?.slug)).size).toBe(8);
 });
 

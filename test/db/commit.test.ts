@@ -21,8 +21,6 @@ import {
   warned,
 } from "./fixtures.ts";
 
-const windowOf = () => 1000;
-
 function three(): [Batch, Batch, Batch] {
   const [first, second, third] = chain([
     { messages: [userMessage(1, "one")], conversation: valueWith({ sequence: 1 }), awaits: "a" },
@@ -165,7 +163,7 @@ describe("what is applied", () => {
     const db = await testDatabase();
     const [one, two] = [queued("one"), { ...queued("two"), delivery: "steer" as const }];
     const { id, head } = await createConversation(db, { conversation: valueWith({ queue: [one, two] }) });
-    const queueNow = async () => (await getConversation(db, id, windowOf))?.queue;
+    const queueNow = async () => (await getConversation(db, id))?.queue;
     expect(await queueNow()).toEqual([one, two]);
     const changed = { ...one, text: "one, withdrawn and sent anew" };
     const steps = chain(
@@ -182,7 +180,7 @@ describe("what is applied", () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db, {}, { title: "A title" });
     await commit(db, id, chain([{ archived: true, notices: [warned] }, {}], head));
-    expect((await getConversation(db, id, windowOf))?.archived).toBe(true);
+    expect((await getConversation(db, id))?.archived).toBe(true);
     expect((await readEvents(db, id, 0, 10)).map(({ name, data }) => [name, data])).toEqual([
       ["context.warned", warned.data],
       ["conversation.changed", { title: "A title", archived: true }],
@@ -287,7 +285,7 @@ describe("opening", () => {
       { messages: [userMessage(1, "hello")] },
       { title: "Fix the Flaky Test!" },
     );
-    expect(await getConversation(db, id, windowOf)).toMatchObject({
+    expect(await getConversation(db, id)).toMatchObject({
       title: "Fix the Flaky Test!",
       slug: "fix-the-flaky-test",
     });
@@ -296,7 +294,7 @@ describe("opening", () => {
   test("without a title, the first line of the first message", async () => {
     const db = await testDatabase();
     const { id } = await createConversation(db, { messages: [userMessage(1, "\n  Why is it red?\nIt is.")] });
-    expect(await getConversation(db, id, windowOf)).toMatchObject({
+    expect(await getConversation(db, id)).toMatchObject({
       title: "Why is it red?",
       slug: "why-is-it-red",
     });
@@ -306,7 +304,7 @@ describe("opening", () => {
   test("without a message either, a stand-in until the first message with text comes", async () => {
     const db = await ownDatabase();
     const { id, head } = await createConversation(db);
-    expect(await getConversation(db, id, windowOf)).toMatchObject({ title: "New conversation" });
+    expect(await getConversation(db, id)).toMatchObject({ title: "New conversation" });
     const batches = chain(
       [
         { messages: [userMessage(1, "")] },
@@ -316,7 +314,7 @@ describe("opening", () => {
       head,
     );
     for (const batch of batches) await commit(db, id, [batch]);
-    expect(await getConversation(db, id, windowOf)).toMatchObject({
+    expect(await getConversation(db, id)).toMatchObject({
       title: "Look around",
       slug: "new-conversation",
     });
@@ -331,7 +329,7 @@ describe("opening", () => {
     const slugs = new Set<string | undefined>();
     for (let n = 0; n < 5; n += 1) {
       const { id } = await createConversation(db, {}, { title: "Same" });
-      slugs.add((await getConversation(db, id, windowOf))?.slug);
+      slugs.add((await getConversation(db, id))?.slug);
     }
     expect(slugs.size).toBe(5);
     expect(slugs).toContain("same");
@@ -349,7 +347,7 @@ describe("opening", () => {
     const { id, head } = await createConversation(db, {}, { title: "First" });
     const opening = { profile: profileOf(id, { cwd: "/elsewhere" }), title: "Second" };
     expect(await commit(db, id, [head], opening)).toMatchObject({ confirmed: 1, fork: false });
-    expect(await getConversation(db, id, windowOf)).toMatchObject({ title: "First", cwd: "/home/me/app" });
+    expect(await getConversation(db, id)).toMatchObject({ title: "First", cwd: "/home/me/app" });
   });
 });
 
@@ -377,7 +375,7 @@ test("text that Postgres cannot hold does not stop a conversation", async () => 
     { title: text },
   );
   const stored = "a\ufffdb\ufffdc";
-  const view = await getConversation(db, id, windowOf);
+  const view = await getConversation(db, id);
   expect(view).toMatchObject({
     title: stored,
     queue: [{ text: stored }],

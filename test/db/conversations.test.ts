@@ -27,7 +27,6 @@ import {
   valueWith,
 } from "./fixtures.ts";
 
-const windowOf = (model: string) => (model === "some-model" ? 1000 : 1);
 const all: Listing = { archived: "all", q: "", limit: 100, cursor: null };
 
 describe("one conversation", () => {
@@ -48,6 +47,7 @@ describe("one conversation", () => {
             cacheReadTokens: 30,
             cacheCreationTokens: 20,
             contextUsed: 800,
+            contextWindow: 1000,
           },
         }),
       },
@@ -55,7 +55,7 @@ describe("one conversation", () => {
     );
     const next = await createConversation(db, {}, { profile: { continuedFrom: id } });
     await commit(db, id, chain([{ at: "2024-05-06T07:08:10.000Z", conversation: head.conversation }], head));
-    expect(await getConversation(db, id, windowOf)).toEqual({
+    expect(await getConversation(db, id)).toEqual({
       id,
       slug: "a-title",
       title: "A title",
@@ -86,27 +86,27 @@ describe("one conversation", () => {
       createdAt: "2024-05-06T07:08:09.123Z",
       updatedAt: "2024-05-06T07:08:10.000Z",
     });
-    expect(await getConversation(db, "unknown", windowOf)).toBeNull();
+    expect(await getConversation(db, "unknown")).toBeNull();
   });
 
   test("there is no warning below 80 %", async () => {
     const db = await testDatabase();
     const usage = { ...valueWith({}).usage, contextUsed: 799 };
     const { id } = await createConversation(db, { conversation: valueWith({ usage }) });
-    expect((await getConversation(db, id, windowOf))?.usage.warning).toBe(false);
+    expect((await getConversation(db, id))?.usage.warning).toBe(false);
   });
 
   test("a snapshot is the conversation and its last messages", async () => {
     const db = await testDatabase();
     const messages = [1, 2, 3].map((n) => userMessage(n, `message ${n}`));
     const { id } = await createConversation(db, { messages });
-    const snapshot = await readSnapshot(db, id, 2, windowOf);
+    const snapshot = await readSnapshot(db, id, 2);
     expect(snapshot).toEqual({
-      conversation: await getConversation(db, id, windowOf),
+      conversation: await getConversation(db, id),
       messages: messages.slice(1),
       lastEvent: 3,
     });
-    expect(await readSnapshot(db, "unknown", 2, windowOf)).toBeNull();
+    expect(await readSnapshot(db, "unknown", 2)).toBeNull();
   });
 });
 
@@ -122,7 +122,7 @@ describe("the list", () => {
     const pages: string[][] = [];
     let cursor: string | null = null;
     do {
-      const page = await listConversations(db, { ...all, limit: 3, cursor }, windowOf);
+      const page = await listConversations(db, { ...all, limit: 3, cursor });
       pages.push(page.conversations.map((conversation) => conversation.id));
       cursor = page.nextCursor;
       await createConversation(db);
@@ -134,7 +134,7 @@ describe("the list", () => {
   test("a last page that is full has no cursor", async () => {
     const db = await ownDatabase();
     for (let n = 0; n < 2; n += 1) await createConversation(db);
-    expect((await listConversations(db, { ...all, limit: 2 }, windowOf)).nextCursor).toBeNull();
+    expect((await listConversations(db, { ...all, limit: 2 })).nextCursor).toBeNull();
   });
 
   test("leaves out sub-agents, and what is archived or not as asked", async () => {
@@ -143,9 +143,7 @@ describe("the list", () => {
     const { id: archived } = await createConversation(db, { archived: true });
     await createConversation(db, {}, { profile: { parentId: open, userInitiated: false } });
     const idsOf = async (listing: Partial<Listing>) =>
-      (await listConversations(db, { ...all, ...listing }, windowOf)).conversations
-        .map(({ id }) => id)
-        .sort();
+      (await listConversations(db, { ...all, ...listing })).conversations.map(({ id }) => id).sort();
     expect(await idsOf({ archived: "all" })).toEqual([open, archived].sort());
     expect(await idsOf({ archived: "false" })).toEqual([open]);
     expect(await idsOf({ archived: "true" })).toEqual([archived]);
@@ -156,7 +154,7 @@ describe("the list", () => {
     for (const title of ["Fix the Build", "100% done_now\\", "Other"])
       await createConversation(db, {}, { title });
     const titlesOf = async (q: string) =>
-      (await listConversations(db, { ...all, q }, windowOf)).conversations.map(({ title }) => title);
+      (await listConversations(db, { ...all, q })).conversations.map(({ title }) => title);
     expect(await titlesOf("the bu")).toEqual(["Fix the Build"]);
     expect(await titlesOf("0% d")).toEqual(["100% done_now\\"]);
     expect(await titlesOf("_now\\")).toEqual(["100% done_now\\"]);
@@ -168,7 +166,7 @@ describe("the list", () => {
     "refuses the cursor %j",
     async (cursor) => {
       const db = await testDatabase();
-      await expect(listConversations(db, { ...all, cursor }, windowOf)).rejects.toThrow(InvalidCursor);
+      await expect(listConversations(db, { ...all, cursor })).rejects.toThrow(InvalidCursor);
     },
   );
 
@@ -182,7 +180,7 @@ describe("the list", () => {
         (await createConversation(db, { at }, { profile: { parentId: id, userInitiated: false } })).id,
       );
     }
-    const found = await children(db, id, windowOf);
+    const found = await children(db, id);
     expect(found.map((child) => child.id)).toEqual(kids);
     expect(found[0]).toMatchObject({ parentId: id, userInitiated: false });
   });
@@ -194,7 +192,7 @@ describe("a new title", () => {
     const { id, head } = await createConversation(db);
     expect(await setTitle(db, id, "Chosen\0")).toBe(true);
     await commit(db, id, chain([{ messages: [userMessage(1, "hello")] }], head));
-    expect(await getConversation(db, id, windowOf)).toMatchObject({
+    expect(await getConversation(db, id)).toMatchObject({
       title: "Chosen\ufffd",
       slug: "new-conversation",
       lastEvent: 2,
@@ -234,11 +232,11 @@ describe("removal", () => {
     const successor = await createConversation(db, fields, { profile: { continuedFrom: id } });
     expect(await deleteConversation(db, id)).toBe(true);
     for (const gone of [id, child.id, grandchild.id]) {
-      expect(await getConversation(db, gone, windowOf)).toBeNull();
+      expect(await getConversation(db, gone)).toBeNull();
       expect(await readMessages(db, gone, { limit: 10 })).toEqual([]);
       expect(await readEvents(db, gone, 0, 10)).toEqual([]);
     }
-    expect(await getConversation(db, successor.id, windowOf)).toMatchObject({ continuedFrom: null });
+    expect(await getConversation(db, successor.id)).toMatchObject({ continuedFrom: null });
     const [left] = await db.sql<{ messages: number; queue: number }[]>`
       select (select count(*) from messages) as messages, (select count(*) from queue) as queue`;
     expect(left).toEqual({ messages: 1, queue: 1 });

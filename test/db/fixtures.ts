@@ -67,7 +67,7 @@ export function chain(fields: readonly Fields[], after: { step: number; id: stri
       id: randomUUID(),
       previous: head?.id ?? null,
       at: new Date().toISOString(),
-      conversation: newConversation("unrestricted"),
+      conversation: newConversation("unrestricted", 1_000),
       awaits: null,
       messages: [],
       notices: [],
@@ -111,7 +111,7 @@ export function queued(text: string, messageId: string = newId(), images: ImageB
 export const warned: Notice = { name: "context.warned", data: { contextRatio: 0.81 } };
 
 export function valueWith(changes: Partial<Conversation>): Conversation {
-  return { ...newConversation("unrestricted"), ...changes };
+  return { ...newConversation("unrestricted", 1_000), ...changes };
 }
 
 /** Commits a conversation's first batch. */

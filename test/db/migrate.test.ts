@@ -1,5 +1,6 @@
 /** Migrating is for every start: several at once, and again. */
 import { expect, inject, test } from "vitest";
+import journal from "../../db/migrations/meta/_journal.json" with { type: "json" };
 import { openClient } from "../../db/connect.ts";
 import { migrate } from "../../db/migrate.ts";
 import { databaseUrl } from "../support/postgres.ts";
@@ -14,7 +15,7 @@ test("several processes at once, on an empty database: one migrates, the others 
     await Promise.all([migrate(url), migrate(url), migrate(url)]);
     const client = openClient(url, "test");
     const applied = await client`select from drizzle.__drizzle_migrations`;
-    expect(applied).toHaveLength(2);
+    expect(applied).toHaveLength(journal.entries.length);
     await client.end();
   } finally {
     await server`drop database ${server(name)} with (force)`;

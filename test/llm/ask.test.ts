@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { Delta } from "../../llm/accumulate.ts";
 import { ask, type LlmOutcome } from "../../llm/ask.ts";
 import { createClient } from "../../llm/client.ts";
+import { Models } from "../../llm/models.ts";
 import { buildRequest } from "../../llm/request.ts";
 import { dropHere, endHere, failHere, hold, pause } from "../../local/scripted/cues.ts";
 import * as script from "../../local/scripted/script.ts";
@@ -24,7 +25,7 @@ async function askFor(answer: script.Answer, options: Options = {}) {
   const key = `ask-${++scripts}`;
   const request = buildRequest({
     messages: m.stored(m.user(`go ${server.script(key, [answer])}`)),
-    model: "claude-opus-5-5",
+    model: new Models().of("claude-opus-5-5"),
     tools: toolsFor({ isSubAgent: false }),
     system: "You are a coding agent.",
     images: new Map(),
@@ -102,7 +103,7 @@ describe("a response", () => {
     );
     const request = buildRequest({
       messages,
-      model: "claude-opus-5-5",
+      model: new Models().of("claude-opus-5-5"),
       tools: toolsFor({ isSubAgent: false }),
       system: "s",
       images: new Map(),
@@ -351,7 +352,7 @@ const askOf = (client: ReturnType<typeof createClient>): Promise<LlmOutcome> =>
     client,
     request: buildRequest({
       messages: m.stored(m.user("go")),
-      model: "claude-opus-5-5",
+      model: new Models().of("claude-opus-5-5"),
       tools: [],
       system: "s",
       images: new Map(),

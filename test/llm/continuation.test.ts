@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { buildContinuationRequest, estimateTokens } from "../../llm/continuation.ts";
-import { windowOf } from "../../llm/models.ts";
+import { Models } from "../../llm/models.ts";
 import type { Json } from "../../local/scripted/messages.ts";
 import { validateRequest } from "../../local/scripted/validate.ts";
 import type { Message } from "../../machine/message.ts";
 import * as m from "./messages.ts";
 
-const MODEL = "claude-haiku-4-5";
+const MODEL = new Models().of("claude-haiku-4-5");
 const build = (messages: readonly Message[], rejectedTools: readonly string[] = []) =>
   buildContinuationRequest({ messages, model: MODEL, rejectedTools });
 const textsOf = (messages: readonly Message[], rejectedTools: readonly string[] = []): readonly string[] => {
@@ -76,7 +76,7 @@ describe("REQ-BED-020: the request for a continuation summary", () => {
       fc.property(fc.array(body, { maxLength: 8 }), (bodies) => {
         const request = build(m.stored(...bodies));
         const tokens = textsOf(m.stored(...bodies)).reduce((sum, text) => sum + estimateTokens(text), 0);
-        expect(tokens + request.max_tokens).toBeLessThan(windowOf(MODEL));
+        expect(tokens + request.max_tokens).toBeLessThan(MODEL.contextWindow);
         expect(validateRequest(JSON.parse(JSON.stringify(request)) as Json)).toBeNull();
         expect(JSON.stringify(request)).not.toMatch(/\\ud[89a-f][0-9a-f]{2}/);
       }),

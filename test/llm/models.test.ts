@@ -1,24 +1,152 @@
-import { expect, test } from "vitest";
-import { DEFAULT_MODEL, listModels, responseTokensOf, SCRIPTED_MODEL, windowOf } from "../../llm/models.ts";
+/** The model registry: what is known of a model, from whom, and what holds where nobody knows (REQ-BED-022). */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createClient } from "../../llm/client.ts";
+import { readFacts } from "../../llm/model-facts.ts";
+import { readModelsFile } from "../../llm/models-file.ts";
+import { DEFAULT_MODEL, MIN_WINDOW, Models, responseTokensOf, SCRIPTED_MODEL } from "../../llm/models.ts";
+import { fetchModels } from "../../llm/provider-models.ts";
 import { systemPrompt } from "../../llm/system-prompt.ts";
+import { MODELS } from "../../local/scripted/models.ts";
+import { startScriptedServer } from "../../local/scripted/server.ts";
 
-test("the default is offered; the scripted provider has one model, labelled as such", () => {
-  expect(listModels({ scripted: false }).map((model) => model.id)).toContain(DEFAULT_MODEL);
-  expect(listModels({ scripted: false }).some((model) => model.scripted)).toBe(false);
-  expect(listModels({ scripted: true })).toMatchObject([{ id: SCRIPTED_MODEL, scripted: true }]);
+const windowOf = (models: Models, id: string): number => models.of(id).contextWindow;
+const idsOf = (models: Models): string[] => models.list.map(({ id }) => id);
+
+describe("what is offered", () => {
+  test("built in: the default among them, none of them scripted", () => {
+    expect(idsOf(new Models())).toContain(DEFAULT_MODEL);
+    expect(new Models().list.some((model) => model.scripted)).toBe(false);
+  });
+
+  test("the scripted provider has one model, labelled as such", () => {
+    const provided = [{ id: "claude-new" }];
+    expect(new Models({ scripted: true, provided }).list).toMatchObject([
+      { id: SCRIPTED_MODEL, scripted: true },
+    ]);
+  });
+
+  test("what the provider lists takes the place of what is built in; the file's models are added", () => {
+    const models = new Models({ provided: [{ id: "claude-new" }], file: [{ id: "mine" }] });
+    expect(idsOf(models)).toEqual(["claude-new", "mine"]);
+    // Not listed is not unknown.
+    expect(windowOf(models, "claude-opus-4-5")).toBe(200_000);
+  });
 });
 
-test("REQ-BED-022: windows differ; an unknown model gets the smallest", () => {
-  const known = listModels({ scripted: false }).map((model) => windowOf(model.id));
-  expect(new Set(known).size).toBeGreaterThan(1);
-  expect(windowOf("something-new")).toBe(Math.min(...known));
-  expect(windowOf("claude-sonnet-4-5-20250929")).toBe(windowOf("claude-sonnet-4-5"));
+describe("REQ-BED-022: limits", () => {
+  test("windows differ; an unknown model gets the smallest, and no optional feature", () => {
+    const models = new Models();
+    const known = models.list.map((model) => model.contextWindow);
+    expect(new Set(known).size).toBeGreaterThan(1);
+    expect(models.of("something-new")).toEqual({
+      id: "something-new",
+      name: "something-new",
+      contextWindow: Math.min(...known),
+      maxOutputTokens: Math.min(...models.list.map((model) => model.maxOutputTokens)),
+      thinking: "none",
+      maxImages: 100,
+      scripted: false,
+    });
+  });
+
+  test("a listed model without a known window gets the smallest known one, the file's included", () => {
+    const provided = [{ id: "listed", maxOutputTokens: 32_000 }];
+    const file = [{ id: "mine", contextWindow: 32_000, maxOutputTokens: 64_000 }];
+    expect(windowOf(new Models({ provided }), "listed")).toBe(200_000);
+    expect(windowOf(new Models({ provided, file }), "listed")).toBe(32_000);
+    // An answer cannot be longer than the window.
+    expect(new Models({ file }).of("mine").maxOutputTokens).toBe(32_000);
+  });
+
+  test("a dated id has the limits of its family, unless it is known itself", () => {
+    const dated = "claude-sonnet-4-5-20250929";
+    expect(windowOf(new Models(), dated)).toBe(windowOf(new Models(), "claude-sonnet-4-5"));
+    const file = [{ id: dated, contextWindow: 500_000 }];
+    expect(windowOf(new Models({ file }), dated)).toBe(500_000);
+    expect(windowOf(new Models({ file }), "claude-sonnet-4-5")).toBe(200_000);
+  });
+
+  test("fact by fact the file overrules the provider, and the provider what is built in", () => {
+    const id = "claude-opus-4-5";
+    const provided = [{ id, contextWindow: 400_000, maxOutputTokens: 100_000, name: undefined }];
+    const file = [{ id, contextWindow: 300_000, maxImages: 7 }];
+    expect(new Models({ provided, file }).of(id)).toMatchObject({
+      ...{ name: "Claude Opus 4.5", contextWindow: 300_000, maxOutputTokens: 100_000, maxImages: 7 },
+    });
+  });
+
+  test("REQ-BED-019: an answer fits beside a context just below the threshold", () => {
+    for (const model of new Models({ file: [{ id: "tiny", contextWindow: MIN_WINDOW }] }).list) {
+      expect(responseTokensOf(model)).toBeLessThanOrEqual(model.contextWindow * 0.1);
+    }
+  });
 });
 
-test("REQ-BED-019: an answer fits beside a context just below the threshold", () => {
-  for (const { id } of listModels({ scripted: false })) {
-    expect(responseTokensOf(id)).toBeLessThanOrEqual(windowOf(id) * 0.1);
-  }
+describe("the provider's list", () => {
+  test("is read by the SDK from /v1/models, all of it", async () => {
+    const server = await startScriptedServer();
+    onTestFinished(() => server.close());
+    const client = createClient({ apiKey: "key", baseURL: server.url });
+    const provided = await fetchModels(client, AbortSignal.timeout(10_000));
+    const models = new Models({ provided });
+    expect(idsOf(models)).toEqual(MODELS.map(({ id }) => id));
+    for (const { id, name, contextWindow, maxOutput, thinking } of MODELS) {
+      expect(models.of(id)).toMatchObject({
+        ...{ name, contextWindow, maxOutputTokens: maxOutput },
+        thinking: thinking === "manual" ? "none" : "adaptive",
+      });
+    }
+  });
+
+  test("and what is built in agrees with it", async () => {
+    const server = await startScriptedServer();
+    onTestFinished(() => server.close());
+    const client = createClient({ apiKey: "key", baseURL: server.url });
+    const provided = new Models({ provided: await fetchModels(client, AbortSignal.timeout(10_000)) });
+    for (const { id, contextWindow, maxOutputTokens } of new Models().list) {
+      expect(provided.of(id)).toMatchObject({ contextWindow, maxOutputTokens });
+    }
+  });
+
+  test("a fact that makes no sense is left out, the others count", () => {
+    expect(readFacts([{ id: "a", contextWindow: 5 }, { id: "b", contextWindow: 50_000 }, 7, null])).toEqual([
+      { id: "b", contextWindow: 50_000 },
+    ]);
+    expect(readFacts("nonsense")).toEqual([]);
+  });
+});
+
+describe("the file", () => {
+  const file = (text: string): string => {
+    const folder = mkdtempSync(join(tmpdir(), "bedrock-models-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, "models.json"), text);
+    return join(folder, "models.json");
+  };
+
+  test("says of a model what it likes", () => {
+    const models = [
+      { id: "mine", contextWindow: 32_000 },
+      { id: "claude-opus-5-5", maxImages: 0 },
+    ];
+    expect(readModelsFile(file(JSON.stringify({ models })))).toEqual(models);
+  });
+
+  test.each([
+    ["nothing there", null, /cannot be read \(ENOENT\)/],
+    ["no JSON", "{", /is no JSON/],
+    ["no list", '{"modles":[]}', /no list of models.*models/s],
+    ["a window that is no number", '{"models":[{"id":"a","contextWindow":"200k"}]}', /contextWindow/],
+    ["a window without room", '{"models":[{"id":"a","contextWindow":1000}]}', /16000/],
+    ["a fact that nobody knows", '{"models":[{"id":"a","windw":1000}]}', /windw/],
+  ])("%s: one sentence, and where", (_, text, sentence) => {
+    const path = text === null ? "/nowhere/models.json" : file(text);
+    expect(() => readModelsFile(path)).toThrow(sentence);
+    expect(() => readModelsFile(path)).toThrow(path);
+  });
 });
 
 test("REQ-BED-017: the system prompt names the directory, explains both modes, and does not change with the mode", () => {

@@ -107,7 +107,7 @@ export const anyConversation: fc.Arbitrary<Conversation> = fc.record({
   mode,
   queue: few(fc.record({ messageId: id, delivery, text, images, createdAt: time })),
   held: fc.boolean(),
-  usage: fc.record({ ...tokensOf(), contextUsed: count }),
+  usage: fc.record({ ...tokensOf(), contextUsed: count, contextWindow: count }),
   lastUsage: tokens,
   warned: fc.boolean(),
   sequence: fc.nat(),

@@ -73,12 +73,12 @@ describe("a state", () => {
 });
 
 test("a new conversation is idle and has nothing", () => {
-  expect(newConversation("restricted")).toEqual({
+  expect(newConversation("restricted", 1_000)).toEqual({
     state: { kind: "idle" },
     mode: "restricted",
     queue: [],
     held: false,
-    usage: { ...NO_TOKENS, contextUsed: 0 },
+    usage: { ...NO_TOKENS, contextUsed: 0, contextWindow: 1_000 },
     lastUsage: NO_TOKENS,
     warned: false,
     sequence: 0,
@@ -87,7 +87,7 @@ test("a new conversation is idle and has nothing", () => {
     errorsInARow: 0,
     lastDecision: null,
   });
-  expect(newConversation("unrestricted").mode).toBe("unrestricted");
+  expect(newConversation("unrestricted", 1_000).mode).toBe("unrestricted");
   expect(Object.values(NO_TOKENS)).toEqual([0, 0, 0, 0]);
 });
 

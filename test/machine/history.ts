@@ -35,7 +35,7 @@ export class History {
     mode: Mode = context.sandboxAvailable ? "restricted" : "unrestricted",
   ) {
     this.context = context;
-    this.conversation = newConversation(mode);
+    this.conversation = newConversation(mode, 100_000);
   }
 
   get state(): State {

@@ -11,7 +11,7 @@ export const RUN: Run = { cycleId: "root", requests: 1, cutOffs: 0, reminders: 0
 export function conversationIn(state: State, change: Partial<Conversation> = {}): Conversation {
   const resting = ["idle", "error", "context_exhausted", "completed", "failed"].includes(state.kind);
   return {
-    ...newConversation("restricted"),
+    ...newConversation("restricted", 100_000),
     sequence: 10,
     spoken: true,
     run: resting ? null : RUN,

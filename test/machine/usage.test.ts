@@ -21,6 +21,7 @@ describe("counts", () => {
       cacheReadTokens: 600,
       cacheCreationTokens: 8_000,
       contextUsed: 4_325,
+      contextWindow: 100_000,
     });
     expect(history.conversation.lastUsage).toEqual({ ...counts, inputTokens: 5 });
   });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { BlockParam, MessagesRequest } from "../../local/scripted/messages.ts";
 import { say } from "../../local/scripted/script.ts";
-import { countTokens, MIN_CACHED_TOKENS, PromptCache } from "../../local/scripted/usage.ts";
+import { countTokens, hitRatio, MIN_CACHED_TOKENS, PromptCache } from "../../local/scripted/usage.ts";
 import { ask, imageBlock, imageFile, post, useScriptedServer } from "./support.ts";
 
 const long = "x".repeat(4 * MIN_CACHED_TOKENS);
@@ -21,7 +21,7 @@ describe("the prompt cache", () => {
   test("has nothing without a breakpoint", () => {
     const cache = new PromptCache();
     cache.read(request([text(long)]));
-    expect(cache.read(request([text(long)]))).toMatchObject({
+    expect(cache.read(request([text(long)])).usage).toMatchObject({
       cache_creation_input_tokens: 0,
       cache_read_input_tokens: 0,
     });
@@ -29,11 +29,11 @@ describe("the prompt cache", () => {
 
   test("is written up to the last breakpoint, then read", () => {
     const cache = new PromptCache();
-    const first = cache.read(request([text(long, true), text("tail")]));
+    const { usage: first } = cache.read(request([text(long, true), text("tail")]));
     expect(first.cache_read_input_tokens).toBe(0);
     expect(first.cache_creation_input_tokens).toBeGreaterThanOrEqual(MIN_CACHED_TOKENS);
     expect(first.input_tokens).toBeGreaterThan(0);
-    const second = cache.read(request([text(long, true), text("tail")]));
+    const { usage: second } = cache.read(request([text(long, true), text("tail")]));
     expect(second).toEqual({
       ...first,
       cache_creation_input_tokens: 0,
@@ -44,8 +44,8 @@ describe("the prompt cache", () => {
 
   test("a growing conversation reads what it had and writes what is new", () => {
     const cache = new PromptCache();
-    const { cache_creation_input_tokens: written } = cache.read(request([text(long, true)]));
-    const grown = cache.read(request([text(long), text("more of it", true)]));
+    const { cache_creation_input_tokens: written } = cache.read(request([text(long, true)])).usage;
+    const { usage: grown } = cache.read(request([text(long), text("more of it", true)]));
     expect(grown.cache_read_input_tokens).toBe(written);
     expect(grown.cache_creation_input_tokens).toBeGreaterThan(0);
     expect(grown.input_tokens).toBe(0);
@@ -59,12 +59,14 @@ describe("the prompt cache", () => {
   ])("is missed when %s changes", (_what, changed) => {
     const cache = new PromptCache();
     cache.read(request([text(long, true)]));
-    expect(cache.read(changed).cache_read_input_tokens).toBe(0);
+    expect(cache.read(changed).usage.cache_read_input_tokens).toBe(0);
   });
 
   test("does not keep short prefixes", () => {
     const cache = new PromptCache();
-    expect(cache.read(request([text("short", true)]))).toMatchObject({ cache_creation_input_tokens: 0 });
+    expect(cache.read(request([text("short", true)])).usage).toMatchObject({
+      cache_creation_input_tokens: 0,
+    });
   });
 
   test("looks back 20 blocks and no further", () => {
@@ -72,10 +74,22 @@ describe("the prompt cache", () => {
       const cache = new PromptCache();
       cache.read(request([text(long, true)]));
       const more = Array.from({ length: count }, (_, i) => text(String(i), i === count - 1));
-      return cache.read(request([text(long), ...more])).cache_read_input_tokens;
+      return cache.read(request([text(long), ...more])).usage.cache_read_input_tokens;
     };
     expect(after(19)).toBeGreaterThan(0);
     expect(after(20)).toBe(0);
+  });
+
+  test("knows what the best breakpoints could have read, and the ratio of what was", () => {
+    const cache = new PromptCache();
+    expect(cache.read(request([text(long)])).use).toEqual({ read: 0, possible: 0 });
+    const without = cache.read(request([text(long), text("tail", true)])).use;
+    expect(without.read).toBe(0);
+    expect(without.possible).toBeGreaterThanOrEqual(MIN_CACHED_TOKENS);
+    const withOne = cache.read(request([text(long), text("tail", true)])).use;
+    expect(withOne.read).toBe(withOne.possible);
+    expect(hitRatio([without, withOne])).toBeCloseTo(withOne.read / (without.possible + withOne.possible));
+    expect(hitRatio([])).toBe(1);
   });
 
   test("forgets after five minutes, or an hour when asked; a read prolongs", () => {
@@ -87,7 +101,7 @@ describe("the prompt cache", () => {
     cache.read(hour);
     const read = (at: number, body: MessagesRequest): number => {
       now = at;
-      return cache.read(body).cache_read_input_tokens;
+      return cache.read(body).usage.cache_read_input_tokens;
     };
     expect(read(299_000, short)).toBeGreaterThan(0);
     expect(read(598_000, short)).toBeGreaterThan(0);

@@ -1,7 +1,6 @@
 /** Owns: a conversation that has spawned sub-agents, each with a script of its own. */
 import { randomUUID } from "node:crypto";
 import { children } from "../../db/conversations.ts";
-import { windowOf } from "../../llm/models.ts";
 import { say, toolCall, type Answer, type ScriptedBlock } from "../../local/scripted/script.ts";
 import type { Handler } from "../../local/scripted/scripts.ts";
 import { TestConversation, textOf } from "./conversation.ts";
@@ -62,7 +61,7 @@ export async function spawnFamily(
   const tag = system.model.script(name, (_request, n) => answers[n - 1] ?? say("Done."));
   await parent.send(`go ${tag}`);
   const find = async (): Promise<TestConversation[]> => {
-    const rows = await children(system.db, parent.id, windowOf);
+    const rows = await children(system.db, parent.id);
     return rows.map(({ id }) => new TestConversation(system, id));
   };
   return {

@@ -1,0 +1,47 @@
+/**
+ * Owns: pictures that come with a message (REQ-BED-013): looked at before anything is stored, so that a message with one
+ * bad picture leaves nothing behind.
+ */
+import { putImage } from "../db/images.ts";
+import type { Database } from "../db/connect.ts";
+import { BadImage, MAX_IMAGE_BYTES, prepareImage, type PreparedImage } from "../images/prepare.ts";
+import { Problem } from "./problem.ts";
+import type { NewMessage } from "./schemas/message.ts";
+
+type SentImage = NonNullable<NewMessage["images"]>[number];
+
+/**
+ * The pictures as they will be stored.
+ *
+ * @throws Problem `invalid_image`, with the path of the first that is not accepted.
+ */
+export async function readImages(message: NewMessage | undefined, path: string): Promise<PreparedImage[]> {
+  const images = message?.images ?? [];
+  return Promise.all(images.map((image, index) => readImage(image, `${path}images.${index}`)));
+}
+
+/** Before the message that refers to them; those that no message comes to refer to are removed in time. */
+export async function storeImages(db: Database, images: readonly PreparedImage[]): Promise<void> {
+  for (const { block, bytes } of images) await putImage(db, block, bytes);
+}
+
+async function readImage({ mediaType, data }: SentImage, path: string): Promise<PreparedImage> {
+  const refuse = (why: string): Problem =>
+    new Problem("invalid_image", `A picture is not accepted. ${why}`, { errors: [{ path, message: why }] });
+  if (data.length > Math.ceil(MAX_IMAGE_BYTES / 3) * 4) {
+    throw refuse(`It has more than ${MAX_IMAGE_BYTES} bytes. Make it smaller.`);
+  }
+  const bytes = Buffer.from(data, "base64");
+  // Decoding skips what does not belong there.
+  if (bytes.toString("base64") !== data) {
+    throw refuse("Its data is not base64 (with padding, without line breaks).");
+  }
+  try {
+    const image = await prepareImage(bytes);
+    if (image.original.mediaType !== mediaType)
+      throw refuse(`It says ${mediaType} and is ${image.original.mediaType}.`);
+    return image;
+  } catch (error) {
+    throw error instanceof BadImage ? refuse(error.message) : error;
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Owns: which of a conversation's pictures go into a request (REQ-BED-013). A request takes so many, and so many bytes;
+ * the oldest stay behind, and the model reads that they did.
+ * Not here: how large a single one may be, which is seen to when it comes in (images/).
+ */
+import type { Block, Message } from "../machine/message.ts";
+
+/** Bytes of all pictures of a request: in base64 20 MiB of the 32 MB that the provider takes. */
+export const PICTURES_BYTES = 15 * 1024 * 1024;
+
+const LEFT_OUT = "(an earlier picture, left out: a request cannot hold all pictures of this conversation)";
+const UNSEEN = "(a picture; this model cannot see pictures)";
+
+/** Of all pictures in these messages, each as often as it occurs, in their order. */
+export function picturesIn(messages: readonly Message[]): string[] {
+  return messages.flatMap((message) => blocksOf(message).flatMap(hashOf));
+}
+
+/**
+ * The messages with the oldest pictures replaced by a line of text, if need be.
+ *
+ * When there is no room for one more, half of the room is made free at once: what is sent of a history changes
+ * seldom, and between the changes the provider finds it in its cache.
+ *
+ * @param sizes bytes of each picture by its hash.
+ * @param maxImages that the model takes.
+ */
+export function withinLimits(
+  messages: readonly Message[],
+  sizes: ReadonlyMap<string, number>,
+  maxImages: number,
+): readonly Message[] {
+  const bytes = picturesIn(messages).map((hash) => sizes.get(hash) ?? 0);
+  if (bytes.length === 0) return messages;
+  let left = maxImages === 0 ? bytes.length : firstSent(bytes, maxImages);
+  if (left === 0) return messages;
+  const text = maxImages === 0 ? UNSEEN : LEFT_OUT;
+  const replace = (block: Block): Block =>
+    block.type === "image" && left-- > 0 ? { type: "text", text } : block;
+  return messages.map((message) => {
+    if (left <= 0 || blocksOf(message).every((block) => block.type === "text")) return message;
+    return withBlocks(message, replace);
+  });
+}
+
+/** The index of the first that is sent. Depends on what came before only: more pictures never bring one back. */
+function firstSent(bytes: readonly number[], maxImages: number): number {
+  let first = 0;
+  let sum = 0;
+  for (const [index, size] of bytes.entries()) {
+    sum += size;
+    if (index - first < maxImages && sum <= PICTURES_BYTES) continue;
+    // The newest is always sent.
+    while (first < index && (index - first >= maxImages / 2 || sum > PICTURES_BYTES / 2)) {
+      sum -= bytes[first] ?? 0;
+      first++;
+    }
+  }
+  return first;
+}
+
+const hashOf = (block: Block): string[] => (block.type === "image" ? [block.hash] : []);
+
+/** Blocks that may hold pictures for the model. */
+function blocksOf(message: Message): readonly Block[] {
+  switch (message.type) {
+    case "user":
+    case "system":
+      return message.content;
+    case "tool":
+      return message.content[0].output;
+    case "agent":
+    case "note":
+    case "error":
+    case "continuation":
+    case "run_stop":
+      return [];
+  }
+}
+
+function withBlocks(message: Message, replace: (block: Block) => Block): Message {
+  switch (message.type) {
+    case "user":
+      return { ...message, content: message.content.map(replace) };
+    case "system":
+      return { ...message, content: message.content.map(replace) };
+    case "tool": {
+      const [outcome] = message.content;
+      return { ...message, content: [{ ...outcome, output: outcome.output.map(replace) }] };
+    }
+    case "agent":
+    case "note":
+    case "error":
+    case "continuation":
+    case "run_stop":
+      return message;
+  }
+}
