@@ -236,6 +236,43 @@ test("a continuation ends a conversation, and another goes on from its summary",
   expect((await bodyOf(await get(`/api/conversations/${id}`)))["continuedTo"]).toEqual([next["id"]]);
 });
 
+test("REQ-BED-021: the model of what continues reads the summary; seed, model and directory are the person's choice", async () => {
+  const key = randomUUID();
+  const tag = system.model.script(key, [say("Done."), say("We built a shed."), say("Go on.")]);
+  const { id } = await create({ model: "claude-haiku-4-5" });
+  await send("POST", `/api/conversations/${id}/messages`, { text: `build ${tag}` });
+  await untilState(id, "idle");
+  await send("POST", `/api/conversations/${id}/continuation`);
+  await untilState(id, "context_exhausted");
+
+  const continued = async (body: object) =>
+    bodyOf(await send("POST", "/api/conversations", { continuedFrom: { id, seed: true }, ...body }));
+  const next = await continued({ message: { text: `what did we do? ${tag}` } });
+  const nextId = String(next["id"]);
+  await untilState(nextId, "idle");
+  expect(next).toMatchObject({ model: "claude-haiku-4-5", cwd: system.cwd, continuedFrom: id });
+  const asked = system.model.requestsOf(key).at(-1);
+  expect([asked?.body.model, JSON.stringify(asked?.body.messages)]).toEqual([
+    "claude-haiku-4-5",
+    expect.stringContaining("We built a shed."),
+  ]);
+
+  expect(await continued({ model: "claude-opus-5-5", cwd: "/" })).toMatchObject({
+    ...{ model: "claude-opus-5-5", cwd: "/", continuedFrom: id },
+  });
+  const bare = await continued({ continuedFrom: { id, seed: false } });
+  expect(bare).toMatchObject({ continuedFrom: id, cwd: system.cwd });
+  const { messages } = await bodyOf(await get(`/api/conversations/${String(bare["id"])}/messages`));
+  expect(messages).toEqual([]);
+  // What a conversation is asked with is settled when it begins.
+  for (const [method, path, body] of [
+    ["PATCH", `/api/conversations/${nextId}`, { model: "claude-opus-5-5" }],
+    ["POST", `/api/conversations/${nextId}/messages`, { text: "x", model: "claude-opus-5-5" }],
+  ] as const) {
+    expect(await problemOf(await send(method, path, body))).toMatchObject({ code: "invalid_request" });
+  }
+});
+
 test("a title and the archive; a message takes it out again", async () => {
   const tag = system.model.script(randomUUID(), [say("Here.")]);
   const { id } = await create();

@@ -104,9 +104,24 @@ describe.skipIf(!available)("Restricted mode", async () => {
     await conversation.until(
       ({ conversation: { state, sequence } }) => state.kind === "idle" && sequence > 8,
     );
-    expect(JSON.stringify(system.model.requestsOf(name)[2]?.json)).toMatch(
-      /switched the conversation to Restricted mode/,
-    );
+    const requests = system.model.requestsOf(name).map(({ body }) => body);
+    expect(JSON.stringify(requests[2])).toMatch(/switched the conversation to Restricted mode/);
+    // REQ-BED-017: through all of it tools and system prompt are the same, byte for byte.
+    const fixed = requests.map(({ tools, system: prompt }) => JSON.stringify([tools, prompt]));
+    expect(new Set(fixed).size).toBe(1);
+  });
+
+  test("REQ-BED-021: what continues an Unrestricted conversation is Restricted again", async () => {
+    const conversation = await create();
+    const { id } = await asking(conversation, say("Built."), say("In short."));
+    await decide(conversation, id, "approve");
+    await conversation.untilState("idle");
+    expect((await conversation.stored()).conversation.mode).toBe("unrestricted");
+    await conversation.windUp();
+    await conversation.untilState("context_exhausted");
+    const continuedFrom = { id: conversation.id, seed: true };
+    const next = await bodyOf(await send("POST", "/api/conversations", { continuedFrom }));
+    expect(next).toMatchObject({ mode: "restricted", continuedFrom: conversation.id });
   });
 
   test("a denial is the result of the call, and it stays Restricted", async () => {

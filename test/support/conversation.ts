@@ -66,6 +66,15 @@ export class TestConversation {
     );
   }
 
+  /** Asks for the summary. */
+  windUp(): Promise<contract.StateResult> {
+    return this.#committed(
+      this.system.temporal.workflow.executeUpdateWithStart(contract.triggerContinuationUpdate, {
+        startWorkflowOperation: startOperation(this.system, { conversationId: this.id }),
+      }),
+    );
+  }
+
   /** As the API: an answer counts when what it says is stored. */
   async #committed<T extends contract.Accepted>(update: Promise<T>): Promise<T> {
     const answer = await update;

@@ -73,6 +73,12 @@ export class Talk {
     return insist(`${this.#base}/continuation`, undefined);
   }
 
+  /** Another conversation that continues this one, seeded with its summary. */
+  async startAnew(): Promise<Answer["body"]> {
+    const continuedFrom = { id: this.id, seed: true };
+    return (await insist(`${this.product.url}/api/conversations`, { continuedFrom })).body;
+  }
+
   decide(toolCallId: string, decision: "approve" | "deny"): Promise<Answer> {
     return insist(`${this.#base}/approval`, { toolCallId, decision });
   }

@@ -1,9 +1,9 @@
 /** Owns: how tests wait. Nothing here has a limit of its own: the test's time limit is the limit. */
 
 /** Asks again and again until the answer is neither null nor false. */
-export async function until<T>(ask: () => T | null | false): Promise<T> {
+export async function until<T>(ask: () => T | null | false | Promise<T | null | false>): Promise<T> {
   for (;;) {
-    const answer = ask();
+    const answer = await ask();
     if (answer !== null && answer !== false) return answer;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

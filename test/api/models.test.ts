@@ -1,0 +1,116 @@
+/**
+ * Models in the running system (REQ-BED-022): the worker learns the provider's list and everybody offers it, a file of
+ * the person's overrules it, and a conversation is counted by what is known of its model.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { knownModels } from "../../api/models.ts";
+import { openDatabase } from "../../db/connect.ts";
+import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
+import { MODELS } from "../../local/scripted/models.ts";
+import { answer, say, toolCall } from "../../local/scripted/script.ts";
+import { sentPicture } from "../support/pictures.ts";
+import { startSystem } from "../support/system.ts";
+import { until } from "../support/waiting.ts";
+import { EventReader } from "./sse.ts";
+import { bodyOf, problemOf, startApiOn } from "./support.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "bedrock-models-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+const MODELS_FILE = join(folder, "models.json");
+const SMALL = "claude-opus-4-5";
+writeFileSync(
+  MODELS_FILE,
+  JSON.stringify({
+    models: [
+      { id: SMALL, contextWindow: 32_000, maxImages: 0 },
+      { id: "mine", name: "My own" },
+    ],
+  }),
+);
+
+const system = await startSystem({ env: { MODELS_FILE } });
+const { get, send } = startApiOn(system, { models: knownModels(system.db, system.config) });
+
+type Shown = { readonly [name: string]: unknown };
+
+const offered = async () => (await bodyOf(await get("/api/models")))["models"] as readonly Shown[];
+const learned = () => until(async () => (await system.db.sql`select from provider_models`).length > 0);
+
+async function create(model: string): Promise<string> {
+  const response = await send("POST", "/api/conversations", { cwd: system.cwd, model });
+  expect(response.status).toBe(201);
+  return String((await bodyOf(response))["id"]);
+}
+
+async function untilState(id: string, kind: string): Promise<void> {
+  const events = new EventReader(await get(`/api/conversations/${id}/events`));
+  await events.until(({ name, data }) => {
+    const shown = (name === "snapshot" ? data["conversation"] : data) as Shown;
+    return (shown["state"] as Shown | undefined)?.["kind"] === kind;
+  });
+  await events.cancel();
+}
+
+test("the provider's list is offered, with the file's models; one is the default", async () => {
+  await learned();
+  const models = await offered();
+  expect(models.map(({ id }) => id)).toEqual([...MODELS.map(({ id }) => id), "mine"]);
+  expect(models.filter((model) => model["default"] === true).map(({ id }) => id)).toEqual([DEFAULT_MODEL]);
+  expect(models.find(({ id }) => id === SMALL)).toEqual({
+    ...{ id: SMALL, name: "Claude Opus 4.5", contextWindow: 32_000, maxOutputTokens: 32_000 },
+    ...{ thinking: "none", maxImages: 0, default: false, scripted: false },
+  });
+  // Of this one nobody knows anything but its name.
+  expect(models.find(({ id }) => id === "mine")).toMatchObject({ name: "My own", contextWindow: 32_000 });
+});
+
+test("a conversation is counted by the window of its model: at 90 % of a small one it ends", async () => {
+  await learned();
+  const id = await create(SMALL);
+  const tokens = { cache_read_input_tokens: 0, cache_creation_input_tokens: 0, output_tokens: 10 };
+  const tag = system.model.script(randomUUID(), ({ body }) =>
+    body.tools === undefined
+      ? say("Short.")
+      : answer([toolCall("bash", { command: "true" })], { usage: { ...tokens, input_tokens: 28_790 } }),
+  );
+  await send("POST", `/api/conversations/${id}/messages`, { text: `go ${tag}` });
+  await untilState(id, "context_exhausted");
+  const { usage } = await bodyOf(await get(`/api/conversations/${id}`));
+  expect(usage).toMatchObject({ contextWindow: 32_000 });
+});
+
+test("a model that sees no pictures is told that there is one", async () => {
+  await learned();
+  const id = await create(SMALL);
+  const key = randomUUID();
+  const tag = system.model.script(key, [say("I cannot see it.")]);
+  await send("POST", `/api/conversations/${id}/messages`, { text: tag, images: [await sentPicture()] });
+  await untilState(id, "idle");
+  const sent = JSON.stringify(system.model.requestsOf(key)[0]?.body.messages);
+  expect(sent).toContain("this model cannot see pictures");
+  expect(sent).not.toContain("base64");
+});
+
+test("without a provider there is one model, and asking for another is refused", async () => {
+  const models = new Models({ scripted: true });
+  const [only] = models.list;
+  const api = startApiOn(system, {
+    ...{ scripted: true, defaultModel: only?.id ?? "", models: () => Promise.resolve(models) },
+  });
+  expect((await bodyOf(await api.get("/api/models")))["models"]).toMatchObject([
+    { scripted: true, default: true },
+  ]);
+  const refused = await api.send("POST", "/api/conversations", { cwd: system.cwd, model: DEFAULT_MODEL });
+  expect(await problemOf(refused)).toMatchObject({ status: 422, errors: [{ path: "model" }] });
+});
+
+test("with the database away, what was known before is offered", async () => {
+  const nowhere = openDatabase("postgres://127.0.0.1:1/none");
+  const known = knownModels(nowhere, system.config);
+  expect((await known()).list.map(({ id }) => id)).toContain("mine");
+  await nowhere.close();
+});
