@@ -2,7 +2,7 @@
  * Owns: pictures that come with a message (REQ-BED-013): looked at before anything is stored, so that a message with one
  * bad picture leaves nothing behind.
  */
-import { putImage } from "../db/images.ts";
+import { deleteUnreferencedImages, putImage } from "../db/images.ts";
 import type { Database } from "../db/connect.ts";
 import { BadImage, MAX_IMAGE_BYTES, prepareImage, type PreparedImage } from "../images/prepare.ts";
 import { Problem } from "./problem.ts";
@@ -23,6 +23,15 @@ export async function readImages(message: NewMessage | undefined, path: string):
 /** Before the message that refers to them; those that no message comes to refer to are removed in time. */
 export async function storeImages(db: Database, images: readonly PreparedImage[]): Promise<void> {
   for (const { block, bytes } of images) await putImage(db, block, bytes);
+}
+
+/** How often those that nobody refers to are looked for. */
+const SWEEP_MS = 60 * 60 * 1000;
+
+/** Removes in the background what messages that were refused have left, until the signal. */
+export function sweepImages(db: Database, until: AbortSignal, report: (error: unknown) => void): void {
+  const timer = setInterval(() => void deleteUnreferencedImages(db).catch(report), SWEEP_MS).unref();
+  until.addEventListener("abort", () => clearInterval(timer), { once: true });
 }
 
 async function readImage({ mediaType, data }: SentImage, path: string): Promise<PreparedImage> {

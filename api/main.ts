@@ -8,6 +8,7 @@ import { listen } from "../db/notifications.ts";
 import { SCRIPTED_MODEL } from "../llm/models.ts";
 import { createApp } from "./app.ts";
 import { createHub } from "./events/hub.ts";
+import { sweepImages } from "./images.ts";
 import { createMetrics } from "./metrics.ts";
 import { knownModels } from "./models.ts";
 import { serve } from "./serve.ts";
@@ -40,6 +41,7 @@ async function main(): Promise<void> {
     metrics: createMetrics(),
     report: (id, error) => console.error(`api error ${id}:`, error),
   });
+  sweepImages(db, closing.signal, (error) => console.error("api: pictures could not be swept:", error));
   const listening = await serve((request) => app.fetch(request), config);
 
   const stop = async () => {

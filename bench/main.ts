@@ -10,6 +10,7 @@ import { recovery, type Crash } from "./crash.ts";
 import { foldTimes, steers } from "./cycles.ts";
 import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
 import { temporalFloor } from "./floor.ts";
+import { cachedShare, longConversations } from "./long.ts";
 import { startProduct, type Product } from "../test/support/product.ts";
 import { plainTurns, toolRounds } from "./rounds.ts";
 import { deathsOfLargeTrees, ordinaryWork, spawns } from "./sandbox.ts";
@@ -53,6 +54,24 @@ try {
   await measure("turns", async () => {
     const turns = await plainTurns(running, dir, 50);
     rows.push({ what: "turn without tools, POST to idle", figures: spread(turns), goal: "25 ms" });
+  });
+  await measure("long", async () => {
+    const { short, long, bytes } = await longConversations(running, dir);
+    const ratio = (quantile(long, 0.5) / quantile(short, 0.5)).toFixed(2);
+    rows.push({ what: "turn at message 10, without the model", figures: spread(short), goal: "" });
+    rows.push({ what: "the same at message 2,000", figures: `${spread(long)}, ${ratio} ×`, goal: "1.5 ×" });
+    const list = [...bytes].map(([length, added]) => `${length}: ${(added / 1024).toFixed(1)}`);
+    rows.push({
+      what: "KiB that a turn adds to Temporal's history, by messages before it",
+      figures: list.join(", "),
+      goal: "the same",
+    });
+    const share = await cachedShare(running, dir);
+    rows.push({
+      what: "input of 30 tool rounds out of the provider's cache",
+      figures: `${(share * 100).toFixed(1)} % of what could be`,
+      goal: "95 %",
+    });
   });
   await measure("cancel", async () => {
     for (const tree of Object.keys(TREES) as (keyof typeof TREES)[]) {
