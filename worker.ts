@@ -59,7 +59,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
     ...{ db, client, file: config.models, scripted: config.scriptedModel },
     warn: (sentence) => console.warn(sentence),
   });
-  models.start();
+  await models.start();
   const requests = { db, history, client, models, pictures: new Pictures(db), stallMs: config.llmStallMs };
   const running = new RunningTools();
   const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];

@@ -22,6 +22,7 @@ export class HistoryTooLarge extends Error {
   override readonly name = "HistoryTooLarge";
 }
 
+/** `characters` of their JSON. */
 type Entry = { readonly messages: readonly Message[]; readonly characters: number };
 
 const NOTHING: Entry = { messages: [], characters: 0 };
@@ -47,16 +48,12 @@ export class History {
    * @param news all that come after those, when they are at hand.
    * @throws HistoryTooLarge
    */
-  async read(
-    conversationId: string,
-    known: Entry,
-    news: readonly Message[] | null,
-  ): Promise<readonly Message[]> {
+  async read(conversationId: string, known: Entry, news: readonly Message[] | null): Promise<Entry> {
     const entry =
       news === null
         ? ((await this.#extend(conversationId, known)) ?? (await this.#extend(conversationId, NOTHING)))
         : { messages: [...known.messages, ...news], characters: known.characters + charactersOf(news) };
-    if (entry === null) return [];
+    if (entry === null) return NOTHING;
     this.forget(conversationId);
     this.#known.set(conversationId, entry);
     this.#characters += entry.characters;
@@ -64,7 +61,7 @@ export class History {
       if (this.#known.size <= REMEMBERED && this.#characters <= REMEMBERED_CHARACTERS) break;
       this.forget(id);
     }
-    return entry.messages;
+    return entry;
   }
 
   /** Nothing will be asked of this conversation any more. */
@@ -97,6 +94,8 @@ export class History {
 const charactersOf = (messages: readonly Message[]): number => JSON.stringify(messages).length;
 
 const SUMMARY_PAGE = 100;
+/** Characters of JSON: much of a history may say nothing that a summary could use. */
+const SUMMARY_CHARACTERS = 16 * 1024 * 1024;
 
 /**
  * What the request for a summary can use of a history: its beginning, which holds the task, and as much of its end as
@@ -110,10 +109,12 @@ export async function readForSummary(
   let page = await lastMessages(db, conversationId, SUMMARY_PAGE);
   let read = page;
   let share = shareOfRoom(page, model);
-  while (share < 1 && page.length === SUMMARY_PAGE) {
+  let characters = charactersOf(page);
+  while (share < 1 && characters < SUMMARY_CHARACTERS && page.length === SUMMARY_PAGE) {
     page = await readMessages(db, conversationId, { before: page[0]?.sequence, limit: SUMMARY_PAGE });
     read = [...page, ...read];
     share += shareOfRoom(page, model);
+    characters += charactersOf(page);
   }
   const from = read[0]?.sequence ?? 0;
   const first = await readMessages(db, conversationId, { after: 0, before: from, limit: BEGINNING });

@@ -10,16 +10,19 @@ import { type ModelFacts, Models } from "../llm/models.ts";
 import { fetchModels } from "../llm/provider-models.ts";
 
 const FRESH_MS = 24 * 60 * 60 * 1000;
-/** When the provider or the database could not be reached. */
-const AGAIN_MS = 10 * 60 * 1000;
+/** When the provider could not be reached; doubled each time, up to the longest. */
+const AGAIN_MS = 5_000;
+const LONGEST_AGAIN_MS = 10 * 60 * 1000;
 const FETCH_LIMIT_MS = 30_000;
+/** For how long a start waits for what a conversation is counted by. */
+const PATIENCE_MS = 2_000;
 
 export type KnownModelsOptions = {
   readonly db: Database;
   readonly client: ProviderClient;
   readonly file: readonly ModelFacts[];
   readonly scripted: boolean;
-  /** Told one sentence when the provider's list cannot be had. */
+  /** Told one sentence when a list cannot be had, or not be stored. */
   readonly warn: (sentence: string) => void;
 };
 
@@ -38,9 +41,18 @@ export class KnownModels {
     return this.#current;
   }
 
-  /** Learns in the background what there is to learn, now and every day. The scripted model has nothing to tell. */
-  start(): void {
-    if (!this.#options.scripted) void this.#keepFresh();
+  /**
+   * Learns what there is to learn, now and every day. Resolves as soon as a list is known, or is not to be had within
+   * two seconds. The scripted model has nothing to tell.
+   */
+  async start(): Promise<void> {
+    if (this.#options.scripted) return;
+    const isKnown = this.#recall();
+    const asked = this.#keepFresh(AGAIN_MS, isKnown);
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS)));
+    await Promise.race([isKnown.then((known) => (known ? undefined : asked)), patience]);
+    clearTimeout(timer);
   }
 
   stop(): void {
@@ -48,31 +60,61 @@ export class KnownModels {
     clearTimeout(this.#timer);
   }
 
-  async #keepFresh(): Promise<void> {
-    const learned = await this.#learn();
+  async #keepFresh(again: number, recalled: Promise<unknown>): Promise<void> {
+    // What is stored is older than what comes now.
+    const [learned] = await Promise.all([this.#fetch(), recalled]);
+    if (learned !== null) this.#current = this.#with(learned);
     if (this.#ended.signal.aborted) return;
-    this.#timer = setTimeout(() => void this.#keepFresh(), learned ? FRESH_MS : AGAIN_MS).unref();
+    const next = (): void =>
+      void this.#keepFresh(
+        learned === null ? Math.min(again * 2, LONGEST_AGAIN_MS) : AGAIN_MS,
+        Promise.resolve(),
+      );
+    this.#timer = setTimeout(next, learned === null ? again : FRESH_MS).unref();
+    if (learned !== null) await this.#store(learned);
   }
 
-  /** Whether the provider's own list is known now. Never rejects. */
-  async #learn(): Promise<boolean> {
-    const { db, client, warn } = this.#options;
-    const signal = AbortSignal.any([this.#ended.signal, AbortSignal.timeout(FETCH_LIMIT_MS)]);
+  /** Whether a list was stored. Never rejects. */
+  async #recall(): Promise<boolean> {
     try {
-      const stored = readFacts(await readProviderModels(db));
+      const stored = readFacts(await readProviderModels(this.#options.db));
       if (stored.length > 0) this.#current = this.#with(stored);
-      const provided = await fetchModels(client, signal);
-      if (provided.length === 0) return false;
-      this.#current = this.#with(provided);
-      await storeProviderModels(db, provided);
-      return true;
+      return stored.length > 0;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      if (!this.#ended.signal.aborted) {
-        warn(`The provider's list of models could not be had; what is known is used. (${reason})`);
-      }
+      this.#warn("The stored list of models could not be read", error);
       return false;
     }
+  }
+
+  /** null: it cannot be had now. Never rejects. */
+  async #fetch(): Promise<readonly ModelFacts[] | null> {
+    // Not AbortSignal.timeout: within AbortSignal.any nothing keeps its timer (nodejs/node#54614).
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(), FETCH_LIMIT_MS);
+    try {
+      const signal = AbortSignal.any([this.#ended.signal, limit.signal]);
+      const provided = await fetchModels(this.#options.client, signal);
+      return provided.length === 0 ? null : provided;
+    } catch (error) {
+      this.#warn("The provider's list of models could not be had; what is known is used", error);
+      return null;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #store(list: readonly ModelFacts[]): Promise<void> {
+    try {
+      await storeProviderModels(this.#options.db, list);
+    } catch (error) {
+      this.#warn("The provider's list of models could not be stored", error);
+    }
+  }
+
+  #warn(what: string, error: unknown): void {
+    if (this.#ended.signal.aborted) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#options.warn(`${what}. (${reason.split("\n")[0]?.slice(0, 200) ?? ""})`);
   }
 
   #with(provided: readonly ModelFacts[] | null): Models {

@@ -39,7 +39,7 @@ export function requestActivities(
       const { conversationId, profile } = input;
       const known = history.recall(conversationId);
       return request(deps, input, known.messages.at(-1) ?? null, async (news) => {
-        const stored = await history.read(conversationId, known, news);
+        const { messages: stored, characters } = await history.read(conversationId, known, news);
         const model = models.current.of(profile.model);
         const { messages, images } = await pictures.choose(conversationId, stored, model.maxImages);
         const isSubAgent = !profile.userInitiated;
@@ -48,7 +48,8 @@ export function requestActivities(
           tools: toolsFor({ isSubAgent }),
           system: systemPrompt({ cwd: profile.cwd, isSubAgent }),
         });
-        return { request: built, usedIds: () => toolCallIds(stored) };
+        if (characters > SURELY_FITS && exceedsBody(built)) throw new HistoryTooLarge();
+        return { request: built, usedIds: () => toolCallIds(stored), contextWindow: model.contextWindow };
       });
     },
     requestContinuation: (input) =>
@@ -56,15 +57,20 @@ export function requestActivities(
         const model = models.current.of(input.profile.model);
         const messages = await readForSummary(db, input.conversationId, model);
         const built = buildContinuationRequest({ messages, model, rejectedTools: input.rejectedTools });
-        return { request: built, usedIds: () => new Set() };
+        return { request: built, usedIds: () => new Set(), contextWindow: model.contextWindow };
       }),
   };
 }
+
+/** Characters of a history that stay below the limit of a body, at three bytes each, with all pictures. */
+const SURELY_FITS = 3_000_000;
 
 type Built = {
   readonly request: Asking["request"];
   /** Of all earlier calls of the conversation. */
   readonly usedIds: () => ReadonlySet<string>;
+  /** Of the model, in tokens. */
+  readonly contextWindow: number;
 };
 
 /** @param since the commit brings the messages after it along, for `build`. */
@@ -81,7 +87,6 @@ function request(
     perform: async (signal, news) => {
       try {
         const built = await build(news);
-        if (exceedsBody(built.request)) return { kind: "llm_failed", requestId, ...TOO_LARGE };
         return await askModel(deps, input, built, signal);
       } catch (error) {
         if (error instanceof HistoryTooLarge) return { kind: "llm_failed", requestId, ...TOO_LARGE };
@@ -110,32 +115,39 @@ const TOO_LARGE: Failure = {
 async function askModel(
   { db, client, stallMs }: RequestDependencies,
   { requestId, conversationId }: RequestInput,
-  { request, usedIds }: Built,
+  built: Built,
   signal: AbortSignal,
 ): Promise<RequestEvent> {
   const deltas = createDeltaBatcher({
     publish: ({ kind, index, text }) =>
       publishLive(db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } }),
   });
-  const outcome = await ask({ client, request, signal, stallMs, onDelta: (delta) => deltas.push(delta) });
+  const outcome = await ask({
+    client,
+    request: built.request,
+    signal,
+    stallMs,
+    onDelta: (delta) => deltas.push(delta),
+  });
   // Live text that is still on its way must not hold up what is durable.
   void deltas.close();
-  return toEvent(requestId, outcome, usedIds);
+  return toEvent(requestId, outcome, built);
 }
 
-function toEvent(requestId: string, outcome: LlmOutcome, usedIds: Built["usedIds"]): RequestEvent {
+function toEvent(requestId: string, outcome: LlmOutcome, built: Built): RequestEvent {
   switch (outcome.kind) {
     case "aborted":
       return { kind: "llm_lost", requestId };
     case "failed":
       return { ...outcome, kind: "llm_failed", requestId };
     case "response": {
-      const used = usedIds();
+      const used = built.usedIds();
       const ids = outcome.content.flatMap((block) => (typeof block["id"] === "string" ? [block["id"]] : []));
       return {
         ...outcome,
         kind: "llm_response",
         requestId,
+        contextWindow: built.contextWindow,
         usedToolCallIds: ids.filter((id) => used.has(id)),
       };
     }

@@ -15,14 +15,19 @@ import type { z } from "@hono/zod-openapi";
 
 export type NewConversation = z.output<typeof newConversation>;
 
-/** Resolves when the conversation, and its first message if there is one, can be read. */
+/**
+ * Resolves when the conversation, and its first message if there is one, can be read.
+ *
+ * @param gone aborts when nobody waits any more.
+ */
 export async function createConversation(
   deps: Deps,
   wanted: NewConversation,
+  gone: AbortSignal,
 ): Promise<ConversationView & { readonly pending?: true }> {
   const { db, hub, workflows } = deps;
   const { message } = wanted;
-  const pictures = await readImages(message, "message.");
+  const pictures = message === undefined ? [] : await readImages(message, "message.", gone);
   const id = wanted.id ?? newId();
   // Asked for a new id, too: without Postgres a workflow would only be started in vain.
   if (await conversationExists(db, id)) throw alreadyExists(id);
@@ -35,7 +40,7 @@ export async function createConversation(
     throw unavailable("The conversation is being made, but the database does not show it yet.");
   if (message === undefined) return opened;
 
-  const sent = await sendMessage(deps, id, message, pictures);
+  const sent = await sendMessage(deps, id, message, () => Promise.resolve(pictures));
   const conversation = (await look()) ?? opened;
   return sent.pending === true ? { ...conversation, pending: true } : conversation;
 }

@@ -5,19 +5,34 @@
 import { deleteUnreferencedImages, putImage } from "../db/images.ts";
 import type { Database } from "../db/connect.ts";
 import { BadImage, MAX_IMAGE_BYTES, prepareImage, type PreparedImage } from "../images/prepare.ts";
-import { Problem } from "./problem.ts";
+import { Problem, unavailable } from "./problem.ts";
 import type { NewMessage } from "./schemas/message.ts";
 
 type SentImage = NonNullable<NewMessage["images"]>[number];
 
 /**
- * The pictures as they will be stored.
+ * The pictures as they will be stored. With one that is not accepted the work on the others ends.
  *
- * @throws Problem `invalid_image`, with the path of the first that is not accepted.
+ * @param path of the message in the body.
+ * @param gone aborts when nobody waits any more.
+ * @throws Problem `invalid_image`, with the path of the one that is not accepted.
  */
-export async function readImages(message: NewMessage | undefined, path: string): Promise<PreparedImage[]> {
-  const images = message?.images ?? [];
-  return Promise.all(images.map((image, index) => readImage(image, `${path}images.${index}`)));
+export async function readImages(
+  { images = [] }: Pick<NewMessage, "images">,
+  path: string,
+  gone: AbortSignal,
+): Promise<PreparedImage[]> {
+  const refused = new AbortController();
+  const signal = AbortSignal.any([gone, refused.signal]);
+  try {
+    return await Promise.all(
+      images.map((image, index) => readImage(image, `${path}images.${index}`, signal)),
+    );
+  } catch (error) {
+    throw gone.aborted ? unavailable("The request was given up.") : error;
+  } finally {
+    refused.abort();
+  }
 }
 
 /** Before the message that refers to them; those that no message comes to refer to are removed in time. */
@@ -34,7 +49,11 @@ export function sweepImages(db: Database, until: AbortSignal, report: (error: un
   until.addEventListener("abort", () => clearInterval(timer), { once: true });
 }
 
-async function readImage({ mediaType, data }: SentImage, path: string): Promise<PreparedImage> {
+async function readImage(
+  { mediaType, data }: SentImage,
+  path: string,
+  signal: AbortSignal,
+): Promise<PreparedImage> {
   const refuse = (why: string): Problem =>
     new Problem("invalid_image", `A picture is not accepted. ${why}`, { errors: [{ path, message: why }] });
   if (data.length > Math.ceil(MAX_IMAGE_BYTES / 3) * 4) {
@@ -46,7 +65,7 @@ async function readImage({ mediaType, data }: SentImage, path: string): Promise<
     throw refuse("Its data is not base64 (with padding, without line breaks).");
   }
   try {
-    const image = await prepareImage(bytes);
+    const image = await prepareImage(bytes, signal);
     if (image.original.mediaType !== mediaType)
       throw refuse(`It says ${mediaType} and is ${image.original.mediaType}.`);
     return image;

@@ -9,7 +9,7 @@ import { isUnavailable } from "../db/errors.ts";
 import { cleanText } from "../db/json.ts";
 import { findMessage, isTaken, type FoundMessage } from "../db/messages.ts";
 import type { PreparedImage } from "../images/prepare.ts";
-import type { Delivery } from "../machine/message.ts";
+import type { Delivery, ImageBlock } from "../machine/message.ts";
 import { sendMessageUpdate } from "../workflows/contract.ts";
 import type { Deps } from "./deps.ts";
 import { newId } from "./ids.ts";
@@ -29,15 +29,14 @@ export type SentMessage = {
 /**
  * Resolves after the commit. Rejects with the Problem of a refusal, `message_id_conflict` or `not_found`.
  *
- * @param pictures those of the message.
+ * @param pictures makes those of the message ready; asked for when it may be taken.
  */
 export async function sendMessage(
   { db, hub, workflows }: Pick<Deps, "db" | "hub" | "workflows">,
   conversationId: string,
   message: NewMessage,
-  pictures: readonly PreparedImage[],
+  pictures: () => Promise<readonly PreparedImage[]>,
 ): Promise<SentMessage> {
-  const images = pictures.map(({ block }) => block);
   const text = cleanText(message.text);
   const messageId = message.id ?? newId();
   const look = () => findMessage(db, conversationId, messageId);
@@ -45,13 +44,16 @@ export async function sendMessage(
     const known = await look();
     // Something else than a user's message has the id.
     if (known === null) throw conflict(messageId);
+    // Decoding is for what may be the same message.
+    const images = known.text === text ? blocksOf(await pictures()) : [];
     return asStored(messageId, { text, images }, known);
   }
   if (!(await conversationExists(db, conversationId))) throw notFound();
 
-  await storeImages(db, pictures);
+  const prepared = await pictures();
+  await storeImages(db, prepared);
   const delivery = message.delivery ?? "direct";
-  const submit = { messageId, text, images, delivery };
+  const submit = { messageId, text, images: blocksOf(prepared), delivery };
   const sent = await workflows.update(conversationId, sendMessageUpdate, [submit]);
   // The message itself and not its step: what was accepted into a history that is rewritten comes at a later step.
   const stored = await awaitProjection(hub, conversationId, look);
@@ -61,6 +63,8 @@ export async function sendMessage(
   }
   return { messageId, sequence: sent.sequence, delivery: sent.delivery, pending: true };
 }
+
+const blocksOf = (pictures: readonly PreparedImage[]): ImageBlock[] => pictures.map(({ block }) => block);
 
 type Content = Pick<FoundMessage, "text" | "images">;
 

@@ -35,8 +35,8 @@ const dataDir = join(dir, "data");
 let product: Product | null = null;
 try {
   // The first start makes the database; the figure is of the second.
-  await (await startProduct(dataDir)).stop();
-  product = await startProduct(dataDir);
+  await (await startProduct({ dataDir })).stop();
+  product = await startProduct({ dataDir });
   rows.push({ what: "start to ready, warm", figures: ms(product.startMs), goal: "4 s" });
   const running = product;
 

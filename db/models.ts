@@ -5,6 +5,7 @@
 import { sql } from "drizzle-orm";
 import type { Json } from "../machine/message.ts";
 import type { Database } from "./connect.ts";
+import { encodeJson } from "./json.ts";
 import { providerModels } from "./schema.ts";
 
 /** null: there was never one. */
@@ -15,8 +16,7 @@ export async function readProviderModels(db: Database): Promise<unknown> {
 
 /** Takes the place of the one before. */
 export async function storeProviderModels(db: Database, list: readonly object[]): Promise<void> {
-  // Plain data: what is undefined in it is left out.
-  const json = JSON.parse(JSON.stringify(list)) as Json;
+  const json = JSON.parse(encodeJson(list)) as Json;
   await db.orm
     .insert(providerModels)
     .values({ list: json })

@@ -1,21 +1,39 @@
-/** Owns: letting so many through at a time; the others wait their turn. */
+/** Owns: letting so many through at a time; the others wait their turn, as long as they want it. */
 export class Gate {
   #free: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
 
   constructor(size: number) {
     this.#free = size;
   }
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  /** @throws the signal's reason when it aborts before the turn has come. */
+  async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
     if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else await this.#turn(signal);
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
+      const [next] = this.#waiting;
       if (next === undefined) this.#free++;
       else next();
     }
+  }
+
+  #turn(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiting.delete(enter);
+        reject(signal?.reason as Error);
+      };
+      const enter = (): void => {
+        this.#waiting.delete(enter);
+        signal?.removeEventListener("abort", leave);
+        resolve();
+      };
+      this.#waiting.add(enter);
+      signal?.addEventListener("abort", leave, { once: true });
+    });
   }
 }

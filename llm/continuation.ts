@@ -70,8 +70,8 @@ export function shareOfRoom(messages: readonly Message[], model: Model): number 
 }
 
 /** A response may have many calls, with long names. */
-const MAX_NAMED = 30;
-const MAX_NAME_TOKENS = 100;
+const MAX_NAMED = 20;
+const MAX_NAME_TOKENS = 80;
 
 function continuationPrompt(rejectedTools: readonly string[]): string {
   if (rejectedTools.length === 0) return PROMPT;

@@ -28,8 +28,8 @@ export type ModelFacts = { readonly id: string } & {
 export const DEFAULT_MODEL = "claude-opus-5-5";
 export const SCRIPTED_MODEL = "scripted-demo";
 
-/** A smaller window has no room for the system prompt, the tools and a summary. */
-export const MIN_WINDOW = 16_000;
+/** A smaller window has no room for a summary. */
+export const MIN_WINDOW = 4_000;
 
 const LARGE = { contextWindow: 1_000_000, maxOutputTokens: 128_000, thinking: "adaptive" } as const;
 const SMALL = { contextWindow: 200_000, maxOutputTokens: 64_000, thinking: "none" } as const;
@@ -72,13 +72,15 @@ export class Models {
   /** Those to choose from. */
   readonly list: readonly Model[];
   readonly #facts: ReadonlyMap<string, ModelFacts>;
+  readonly #file: ReadonlyMap<string, ModelFacts>;
   readonly #smallest: Pick<Model, "contextWindow" | "maxOutputTokens">;
   readonly #scripted: boolean;
 
   constructor({ provided = null, file = [], scripted = false }: Sources = {}) {
     this.#scripted = scripted;
-    this.#facts = merged([BUILT_IN, provided ?? [], file]);
-    const known = [...this.#facts.values()];
+    this.#facts = merged([BUILT_IN, provided ?? []]);
+    this.#file = merged([file]);
+    const known = [...this.#facts.values(), ...file];
     this.#smallest = {
       contextWindow: least(known.map((facts) => facts.contextWindow)),
       maxOutputTokens: least(known.map((facts) => facts.maxOutputTokens)),
@@ -94,7 +96,14 @@ export class Models {
    */
   of(id: string): Model {
     if (this.#scripted && id === SCRIPTED_MODEL) return DEMO;
-    const facts = { ...this.#facts.get(id.replace(/-\d{8}$/, "")), ...this.#facts.get(id) };
+    const family = id.replace(/-\d{8}$/, "");
+    const sources = [
+      this.#facts.get(family),
+      this.#facts.get(id),
+      this.#file.get(family),
+      this.#file.get(id),
+    ];
+    const facts = Object.assign({}, ...sources) as Partial<ModelFacts>;
     const contextWindow = facts.contextWindow ?? this.#smallest.contextWindow;
     const maxOutputTokens = facts.maxOutputTokens ?? this.#smallest.maxOutputTokens;
     return {

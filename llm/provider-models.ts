@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { ProviderClient } from "./client.ts";
 import { readFacts } from "./model-facts.ts";
-import type { ModelFacts } from "./models.ts";
+import { MIN_WINDOW, type ModelFacts } from "./models.ts";
 
 /** Beyond any list; a provider that pages for ever comes to an end. */
 const MAX_MODELS = 1_000;
@@ -13,7 +13,7 @@ const supported = z.object({ supported: z.boolean() });
 const answer = z.object({
   id: z.string(),
   display_name: z.string().optional().catch(undefined),
-  max_input_tokens: z.number().optional().catch(undefined),
+  max_input_tokens: z.number().positive().optional().catch(undefined),
   max_tokens: z.number().optional().catch(undefined),
   capabilities: z
     .object({
@@ -34,9 +34,10 @@ const answer = z.object({
  */
 export async function fetchModels(client: ProviderClient, signal: AbortSignal): Promise<ModelFacts[]> {
   const found: ModelFacts[] = [];
+  let seen = 0;
   for await (const model of client.models.list({ limit: 100 }, { signal })) {
     found.push(...factsOf(model));
-    if (found.length >= MAX_MODELS) break;
+    if (++seen >= MAX_MODELS) break;
   }
   return found;
 }
@@ -47,7 +48,9 @@ function factsOf(model: unknown): ModelFacts[] {
   const { image_input: images, thinking } = data.capabilities ?? {};
   const facts = {
     name: data.display_name,
-    contextWindow: data.max_input_tokens,
+    // With less there would be no room for a summary.
+    contextWindow:
+      data.max_input_tokens === undefined ? undefined : Math.max(data.max_input_tokens, MIN_WINDOW),
     maxOutputTokens: data.max_tokens,
     thinking: thinking === undefined ? undefined : thinking.types.adaptive.supported ? "adaptive" : "none",
     maxImages: images?.supported === false ? 0 : undefined,

@@ -2,15 +2,10 @@
  * Owns: the request for the next answer: turns, tools, system prompt, limits and where the provider may cache.
  * Not here: how messages become turns (turns.ts), how the request is sent (ask.ts).
  */
-import type {
-  ContentBlockParam,
-  MessageCreateParamsStreaming,
-  MessageParam,
-  Tool,
-} from "@anthropic-ai/sdk/resources/messages";
+import type { MessageCreateParamsStreaming, MessageParam, Tool } from "@anthropic-ai/sdk/resources/messages";
 import type { JsonObject, Message } from "../machine/message.ts";
 import { type Model, responseTokensOf } from "./models.ts";
-import { buildTurns, type Images, type Turn } from "./turns.ts";
+import { buildTurns, type Images } from "./turns.ts";
 
 /** What the model is told about a tool; static for a conversation (REQ-BED-017). */
 export type ToolDescription = {
@@ -31,21 +26,22 @@ export type RequestInput = {
 };
 
 const CACHED = { type: "ephemeral" } as const;
-/** User turns, from the last, that end with a cache breakpoint; with tools and system that makes the permitted 4. */
-const CACHED_TURNS = 2;
+/** Ends of requests, from this one back, that have a cache breakpoint; with tools and system the permitted 4. */
+const CACHED_ENDS = 2;
 
 /**
- * The next request of a conversation (REQ-BED-003, 004, 013). The provider caches everything up to the last user
- * turn; the turn before it is where the request before this one ended, so each tool round re-reads its prefix.
+ * The next request of a conversation (REQ-BED-003, 004, 013). The provider caches everything up to the end of
+ * this request and finds what it cached at the end of the one before, so each tool round re-reads its prefix.
  */
 export function buildRequest(input: RequestInput): MessageCreateParamsStreaming {
-  const turns = buildTurns(input.messages, input.images);
-  markCached(turns);
+  const { turns, ends } = buildTurns(input.messages, input.images);
+  // In user turns only: an assistant's blocks are sent as received.
+  for (const block of new Set(ends.slice(-CACHED_ENDS))) block.cache_control = CACHED;
   const request: MessageCreateParamsStreaming = {
     model: input.model.id,
     max_tokens: responseTokensOf(input.model),
     system: [{ type: "text", text: input.system, cache_control: CACHED }],
-    messages: turns satisfies MessageParam[],
+    messages: [...turns] satisfies MessageParam[],
     stream: true,
   };
   if (input.tools.length > 0) request.tools = input.tools.map(toTool);
@@ -64,35 +60,9 @@ function toTool(tool: ToolDescription, index: number, all: readonly ToolDescript
   };
 }
 
-/** Breakpoints go into user turns only: an assistant's blocks are sent as received. */
-function markCached(turns: readonly Turn[]): void {
-  let marks = CACHED_TURNS;
-  for (let index = turns.length - 1; index >= 0 && marks > 0; index--) {
-    const turn = turns[index];
-    if (turn?.role !== "user") continue;
-    const last = turn.content.at(-1);
-    if (last !== undefined) last.cache_control = CACHED;
-    marks--;
-  }
-}
+/** Of what the provider takes (32 MB), with room for tools and system prompt. */
+const TURNS_BYTES = 31_000_000;
 
-/** Of what the provider takes (32 MB), with room for what is not counted here: names, inputs of calls, escapes. */
-const BODY_CHARACTERS = 28_000_000;
-
-/** The texts and pictures alone are more than the provider takes in one body. */
-export function exceedsBody({ messages }: MessageCreateParamsStreaming): boolean {
-  let characters = 0;
-  for (const { content } of messages) {
-    if (typeof content === "string") characters += content.length;
-    else for (const block of content) characters += charactersOf(block);
-  }
-  return characters > BODY_CHARACTERS;
-}
-
-function charactersOf(block: ContentBlockParam): number {
-  if (block.type === "text") return block.text.length;
-  if (block.type === "image") return block.source.type === "base64" ? block.source.data.length : 0;
-  if (block.type !== "tool_result" || block.content === undefined) return 0;
-  if (typeof block.content === "string") return block.content.length;
-  return block.content.reduce((sum, inner) => sum + charactersOf(inner as ContentBlockParam), 0);
-}
+/** The turns alone are more than the provider takes in one body. */
+export const exceedsBody = ({ messages }: MessageCreateParamsStreaming): boolean =>
+  Buffer.byteLength(JSON.stringify(messages)) > TURNS_BYTES;

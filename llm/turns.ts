@@ -32,6 +32,8 @@ const WITHOUT_OUTPUT: Record<ToolStatus, string> = {
     "Interrupted: the outcome of this call is unknown. Check before relying on it or repeating it.",
 };
 
+const STOPPED: ReadonlySet<ToolStatus> = new Set(["cancelled", "skipped", "interrupted"]);
+
 /** Stands in for a result that should be stored and is not. */
 const MISSING_RESULT = WITHOUT_OUTPUT.interrupted;
 const MISSING_IMAGE = "(an image that is no longer available)";
@@ -43,11 +45,17 @@ export function systemText(text: string): string {
   return `<system-message>\n${text}\n</system-message>`;
 }
 
+export type Turns = {
+  readonly turns: readonly Turn[];
+  /** The last blocks of this request and of those before it, ascending: where the provider's cache can be used. */
+  readonly ends: readonly UserBlock[];
+};
+
 /**
  * The provider's turns: they alternate, begin with the user's and end with it, but for a paused turn, which goes
  * back as it stands. Linear in the messages.
  */
-export function buildTurns(messages: readonly Message[], images: Images): Turn[] {
+export function buildTurns(messages: readonly Message[], images: Images): Turns {
   const chain = new Chain(images);
   for (const message of messages) chain.add(message);
   return chain.finish();
@@ -57,11 +65,14 @@ export function buildTurns(messages: readonly Message[], images: Images): Turn[]
 class Chain {
   readonly #images: Images;
   readonly #turns: Turn[] = [];
+  readonly #ends: UserBlock[] = [];
   /** Open calls of the last assistant turn, in its order. */
   #calls = new Map<string, ToolResultBlockParam | null>();
   /** Steers and system texts since the last assistant turn. */
   #said: UserBlock[] = [];
   #paused = false;
+  /** The last result is of a call that did not come to its end. */
+  #stopped = false;
 
   constructor(images: Images) {
     this.#images = images;
@@ -81,26 +92,36 @@ class Chain {
       case "agent":
         this.#speak(message.content, message.display.stopReason === "pause_turn");
         return;
+      case "run_stop":
+        this.#endRequest();
+        return;
       // For the person only.
       case "note":
       case "error":
       case "continuation":
-      case "run_stop":
         return;
     }
   }
 
-  finish(): Turn[] {
+  finish(): Turns {
     this.#closeUserTurn();
     const last = this.#turns.at(-1);
     if (last === undefined) this.#say(MISSING_BEGINNING);
     else if (last.role === "assistant" && !(this.#paused && isResumable(last.content))) this.#say(GO_ON);
-    return this.#turns;
+    return { turns: this.#turns, ends: this.#ends };
+  }
+
+  /** A run that stopped without an answer: the model was asked up to here, unless the run stopped at a call. */
+  #endRequest(): void {
+    const results = [...this.#calls.values()].filter((result) => result !== null);
+    const last = this.#said.at(-1) ?? results.at(-1);
+    if (last !== undefined && !this.#stopped) this.#ends.push(last);
   }
 
   /** The first result of an open call counts; any other belongs to no call that is sent, and is dropped. */
   #answer(outcome: ToolOutcome): void {
     if (this.#calls.get(outcome.toolCallId) !== null) return;
+    this.#stopped = STOPPED.has(outcome.status);
     const result = toToolResult(outcome, this.#images);
     this.#calls.set(outcome.toolCallId, result.block);
     this.#said.push(...result.after);
@@ -127,11 +148,17 @@ class Chain {
     content.push(...this.#said);
     this.#calls = new Map();
     this.#said = [];
-    if (content.length > 0) this.#turns.push({ role: "user", content });
+    this.#stopped = false;
+    const last = content.at(-1);
+    if (last === undefined) return;
+    this.#turns.push({ role: "user", content });
+    this.#ends.push(last);
   }
 
   #say(text: string): void {
-    this.#turns.push({ role: "user", content: [{ type: "text", text: systemText(text) }] });
+    const block: UserBlock = { type: "text", text: systemText(text) };
+    this.#turns.push({ role: "user", content: [block] });
+    this.#ends.push(block);
   }
 }
 

@@ -68,7 +68,10 @@ export class ManagedProcess {
     const from = this.#spawn();
     const gone = new AbortController();
     void this.#ended.then(() => gone.abort());
-    const waiting = AbortSignal.any([gone.signal, AbortSignal.timeout(readyWithin)]);
+    // Not AbortSignal.timeout: within AbortSignal.any nothing keeps its timer (nodejs/node#54614).
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), readyWithin);
+    const waiting = AbortSignal.any([gone.signal, late.signal]);
     try {
       if (ready !== undefined) {
         await ("line" in ready ? this.#saidLine(ready.line, from, waiting) : ready.check(waiting));
@@ -81,6 +84,8 @@ export class ManagedProcess {
           ? `was not ready within ${readyWithin / 1000} s`
           : `is not ready: ${sentenceOf(error)}`;
       throw new StartError(`The ${name} process ${cause}.${this.#lastWords(from)}`);
+    } finally {
+      clearTimeout(timer);
     }
     this.#wasReady = true;
     if (gone.signal.aborted) this.#startAgain();

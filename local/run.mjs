@@ -12,7 +12,18 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const CACHE = join(ROOT, "node_modules", ".cache", "bedrock");
 const PROGRAMS = ["local/main.ts", "local/scripted/main.ts", "api/main.ts", "worker.ts"];
-const FOLDERS = ["activities", "api", "db", "llm", "local", "machine", "sandbox", "tools", "workflows"];
+const FOLDERS = [
+  "activities",
+  "api",
+  "db",
+  "images",
+  "llm",
+  "local",
+  "machine",
+  "sandbox",
+  "tools",
+  "workflows",
+];
 
 const [, , program = ""] = process.argv;
 if (!PROGRAMS.includes(program))

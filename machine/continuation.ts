@@ -61,7 +61,7 @@ export function onTriggerContinuation(draft: Draft): Rejection | null {
 
 /** A blank summary is none. */
 export function onSummary(draft: Draft, state: Pending, response: Response): void {
-  countUsage(draft, response.usage);
+  countUsage(draft, response);
   const texts = response.content.flatMap((block) =>
     typeof block["text"] === "string" ? [block["text"]] : [],
   );

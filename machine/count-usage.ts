@@ -3,9 +3,14 @@ import type { Draft } from "./draft.ts";
 import type { TokenUsage } from "./message.ts";
 import { afterResponse, contextRatio, isWarning } from "./usage.ts";
 
-export function countUsage(draft: Draft, response: TokenUsage): void {
-  const { conversation, context } = draft;
-  const { contextWindow } = context;
+type Counted = { readonly usage: TokenUsage; readonly contextWindow?: number };
+
+/** `contextWindow` as known now; without it, as known when the run of the workflow began. */
+export function countUsage(
+  draft: Draft,
+  { usage: response, contextWindow = draft.context.contextWindow }: Counted,
+): void {
+  const { conversation } = draft;
   const usage = afterResponse(conversation.usage, response, contextWindow);
   draft.set({ usage, lastUsage: response });
   if (conversation.warned || !isWarning(usage.contextUsed, contextWindow)) return;

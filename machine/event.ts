@@ -27,6 +27,8 @@ export type ConversationEvent =
       /** The provider's, as sent: "end_turn", "tool_use", "max_tokens", "pause_turn", "refusal", … */
       readonly stopReason: string;
       readonly usage: TokenUsage;
+      /** Tokens of the model's window, as known when it answered; without it, the context's. */
+      readonly contextWindow?: number;
       readonly durationMs: number;
       /** Defects by the call's position among the tool_use blocks of `content`. */
       readonly defects: readonly { readonly call: number; readonly defect: CallDefect }[];

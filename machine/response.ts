@@ -21,7 +21,7 @@ export function onResponse(draft: Draft, response: Response): void {
   const { content, calls } = receiveCalls(response.content, response.usedToolCallIds, response.defects, () =>
     draft.newId(),
   );
-  countUsage(draft, response.usage);
+  countUsage(draft, response);
   const { stopReason, usage, requestId, durationMs } = response;
   draft.say({
     type: "agent",
@@ -30,7 +30,8 @@ export function onResponse(draft: Draft, response: Response): void {
     usage,
     display: { requestId, stopReason, durationMs },
   });
-  const full = isExhausted(draft.conversation.usage.contextUsed, draft.context.contextWindow);
+  const { contextUsed, contextWindow } = draft.conversation.usage;
+  const full = isExhausted(contextUsed, contextWindow);
   if (full || stopReason === "model_context_window_exceeded") return endInFullContext(draft, calls);
   if (stopReason === "refusal") return endInRefusal(draft, calls);
   if (calls.length > 0) return startRound(draft, calls);

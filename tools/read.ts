@@ -62,7 +62,7 @@ export const read = defineTool({
 });
 
 /** A picture as the model will see it: upright, and scaled to what the provider takes (REQ-BED-013). */
-async function look(file: string, handle: FileHandle, { keepImage }: ToolContext): Promise<ToolRun> {
+async function look(file: string, handle: FileHandle, { keepImage, signal }: ToolContext): Promise<ToolRun> {
   if (keepImage === undefined) return failed(`${file} is a picture, and there is nowhere to show it.`);
   const { size } = await handle.stat();
   if (size > MAX_IMAGE_BYTES) {
@@ -70,7 +70,7 @@ async function look(file: string, handle: FileHandle, { keepImage }: ToolContext
   }
   try {
     const { buffer: bytes } = await handle.read(Buffer.alloc(size), 0, size, 0);
-    const image = await prepareImage(bytes);
+    const image = await prepareImage(bytes, signal);
     const { width, height } = image.original;
     const scaled =
       image.block.width === width ? "" : ` (shown with ${image.block.width} × ${image.block.height})`;

@@ -176,7 +176,7 @@ export function conversationRoutes(deps: Deps) {
 
   return createRouter()
     .openapi(create, async (c) => {
-      const made = await createConversation(deps, c.req.valid("json"));
+      const made = await createConversation(deps, c.req.valid("json"), c.req.raw.signal);
       return c.json(made, 201, { location: `/api/conversations/${made.id}` });
     })
     .openapi(list, async (c) => {

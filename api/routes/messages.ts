@@ -133,7 +133,7 @@ export function messageRoutes(deps: Deps) {
     })
     .openapi(send, async (c) => {
       const message = c.req.valid("json");
-      const pictures = await readImages(message, "");
+      const pictures = () => readImages(message, "", c.req.raw.signal);
       const sent = await sendMessage(deps, c.req.valid("param").id, message, pictures);
       return c.json(sent, 202);
     })

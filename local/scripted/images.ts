@@ -5,6 +5,7 @@
 import type { ImageParam, MessagesRequest } from "./messages.ts";
 import { firstOf } from "./shape.ts";
 
+/** Of its base64. */
 export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 export const MAX_IMAGE_PIXELS = 8000;
 /** With more images than `MANY_IMAGES` in a request, each may have at most `MAX_MANY_IMAGE_PIXELS` a side. */
@@ -57,8 +58,9 @@ function complainAboutImage(image: ImageParam, path: string, longest: number): s
   if (source.data === "") return `${where}.data: image cannot be empty`;
   if (!isBase64(source.data)) return `${where}.data: Invalid base64 data`;
   const bytes = Buffer.from(source.data, "base64");
-  if (bytes.length > MAX_IMAGE_BYTES)
-    return `${where}: image exceeds 5 MB maximum: ${bytes.length} bytes > ${MAX_IMAGE_BYTES} bytes`;
+  // What counts is what is sent.
+  if (source.data.length > MAX_IMAGE_BYTES)
+    return `${where}: image exceeds 5 MB maximum: ${source.data.length} bytes > ${MAX_IMAGE_BYTES} bytes`;
   const header = readImageHeader(bytes);
   if (header === null) return "Could not process image";
   if (header.mediaType !== source.media_type)

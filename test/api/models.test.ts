@@ -7,8 +7,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { KnownModels } from "../../activities/models.ts";
 import { knownModels } from "../../api/models.ts";
 import { openDatabase } from "../../db/connect.ts";
+import { createClient } from "../../llm/client.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
 import { MODELS } from "../../local/scripted/models.ts";
 import { answer, say, toolCall } from "../../local/scripted/script.ts";
@@ -106,6 +108,21 @@ test("without a provider there is one model, and asking for another is refused",
   ]);
   const refused = await api.send("POST", "/api/conversations", { cwd: system.cwd, model: DEFAULT_MODEL });
   expect(await problemOf(refused)).toMatchObject({ status: 422, errors: [{ path: "model" }] });
+});
+
+test("a worker asks the provider though the database cannot be read, and begins when it knows", async () => {
+  const db = openDatabase("postgres://127.0.0.1:1/none");
+  const client = createClient({ apiKey: "key", baseURL: system.model.url });
+  const warnings: string[] = [];
+  const known = new KnownModels({
+    ...{ db, client, file: [], scripted: false },
+    warn: (sentence) => warnings.push(sentence),
+  });
+  await known.start();
+  expect(known.current.of("claude-mythos-5").contextWindow).toBe(1_000_000);
+  known.stop();
+  await db.close();
+  expect(warnings).toContainEqual(expect.stringMatching(/stored list of models could not be read/));
 });
 
 test("with the database away, what was known before is offered", async () => {

@@ -3,14 +3,14 @@
  * still listens, and everything goes on by itself when it is back (docs/http.md, "A 503 means not known").
  */
 import { randomUUID } from "node:crypto";
-import { expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, expect, inject, onTestFinished, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, text } from "../../local/scripted/script.ts";
 import { freshDatabase } from "../support/database.ts";
 import { startSystem } from "../support/system.ts";
 import { EventReader } from "./sse.ts";
 import { bodyOf, problemOf, type Requests, serveApi, startApiOn } from "./support.ts";
-import { proxyPostgres, startProxy } from "./tcp-proxy.ts";
+import { proxyPostgres, startProxy } from "../support/tcp-proxy.ts";
 
 /** Milliseconds; a person who looks at a page that does not come is still there. */
 const PATIENCE = 9_000;
@@ -18,6 +18,7 @@ const PATIENCE = 9_000;
 const postgres = await proxyPostgres(await freshDatabase());
 const [temporalHost = "", temporalPort = ""] = inject("temporalAddress").split(":");
 const temporal = await startProxy({ host: temporalHost, port: Number(temporalPort) });
+afterAll(() => Promise.all([postgres.proxy.cut(), temporal.cut()]));
 const system = await startSystem({ env: { DATABASE_URL: postgres.url } });
 
 /** Everything reaches Postgres by way of the proxy, the API also Temporal. */

@@ -1,5 +1,5 @@
 /** REQ-BED-013: what a picture must be, and what becomes of it on its way in. */
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { deflateSync } from "node:zlib";
 import sharp from "sharp";
 import { describe, expect, test } from "vitest";
@@ -103,6 +103,56 @@ test("what no lossless format makes small enough is stored as WebP", async () =>
   expect(block).toMatchObject({ mediaType: "image/webp", width: MAX_LONG_SIDE, height: MAX_LONG_SIDE });
 });
 
+test("noise in the transparency, which WebP cannot make small, too: whatever comes is small enough afterwards", async () => {
+  const side = MAX_LONG_SIDE;
+  for (const channels of [2, 4] as const) {
+    const raw = { width: side, height: side, channels };
+    const image = sharp(randomBytes(side * side * channels), { raw }).webp({ quality: 50, effort: 0 });
+    const { block, bytes } = await prepareImage(await image.toBuffer());
+    expect(bytes.length).toBeLessThanOrEqual(MAX_STORED_BYTES);
+    expect(block).toMatchObject({ width: side, height: side });
+  }
+});
+
+describe("a file that takes a decoder long", () => {
+  /** An animation of many tiny pictures: reading it takes the library the square of their number. */
+  const endless = async (frames: number): Promise<Buffer> => {
+    const background = { r: 1, g: 2, b: 3, alpha: 0.5 };
+    const still = await sharp({ create: { width: 4, height: 4, channels: 4, background } })
+      .webp({ lossless: true })
+      .toBuffer();
+    const chunk = (type: string, ...parts: Buffer[]): Buffer => {
+      const data = Buffer.concat(parts);
+      const head = Buffer.alloc(8);
+      head.write(type, "latin1");
+      head.writeUInt32LE(data.length, 4);
+      return Buffer.concat([head, data, Buffer.alloc(data.length % 2)]);
+    };
+    const canvas = Buffer.from([0x12, 0, 0, 0, 3, 0, 0, 3, 0, 0]);
+    const frame = Buffer.alloc(16);
+    for (const at of [6, 9]) frame.writeUIntLE(3, at, 3);
+    const pixels = still.subarray(still.indexOf("VP8L"));
+    const all = Array.from({ length: frames }, () => chunk("ANMF", frame, pixels));
+    return chunk("RIFF", Buffer.from("WEBP"), chunk("VP8X", canvas), chunk("ANIM", Buffer.alloc(6)), ...all);
+  };
+
+  test("is let go of at once when nobody wants it any more, and keeps nobody waiting", async () => {
+    const bytes = await endless(100_000);
+    const stop = new AbortController();
+    const hopeless = [1, 2, 3, 4].map((_) =>
+      prepareImage(bytes, stop.signal).catch((error: unknown) => error),
+    );
+    const next = picture("png").then((small) => prepareImage(small));
+    stop.abort(new Error("Stop"));
+    for (const given of await Promise.all(hopeless)) expect(given).toBe(stop.signal.reason);
+    expect((await next).block.width).toBe(40);
+  });
+
+  test("and is refused when it takes too long, though somebody waits", async () => {
+    expect(await refusal(await endless(100_000))).toMatch(/too long to decode/);
+  });
+});
+
 test("grey, 16 bits, transparency, CMYK: whatever the pixels, the provider can read it", async () => {
   const variants = [
     pixels().greyscale().png(),
@@ -157,6 +207,16 @@ describe("a bomb: few bytes, many pixels", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
   });
 
+  test("one that is all width, or all height: what scales it needs memory by its sides", async () => {
+    for (const [width, height] of [
+      [20_000, 100],
+      [100, 20_000],
+    ] as const) {
+      expect(await refusal(flat(width, height))).toMatch(/too long a side/);
+    }
+    expect((await prepareImage(flat(16_384, 100))).block).toMatchObject({ width: MAX_LONG_SIDE, height: 10 });
+  });
+
   test("the largest picture is still accepted", async () => {
     const side = Math.floor(Math.sqrt(MAX_IMAGE_PIXELS));
     expect((await prepareImage(flat(side, side))).block.width).toBe(MAX_LONG_SIDE);
@@ -207,7 +267,7 @@ test("many at once come out right", async () => {
   const sent = await Promise.all(
     Array.from({ length: 20 }, (_, seed) => picture("png", { seed, width: 100 + seed, height: 50 })),
   );
-  const prepared = await Promise.all(sent.map(prepareImage));
+  const prepared = await Promise.all(sent.map((bytes) => prepareImage(bytes)));
   expect(prepared.map(({ block }) => block.width)).toEqual(sent.map((__, seed) => 100 + seed));
 });
 

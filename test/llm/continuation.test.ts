@@ -1,13 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { buildContinuationRequest, estimateTokens } from "../../llm/continuation.ts";
-import { Models } from "../../llm/models.ts";
+import { MIN_WINDOW, Models } from "../../llm/models.ts";
 import type { Json } from "../../local/scripted/messages.ts";
 import { validateRequest } from "../../local/scripted/validate.ts";
 import type { Message } from "../../machine/message.ts";
 import * as m from "./messages.ts";
 
 const MODEL = new Models().of("claude-haiku-4-5");
+/** Of the least window there is. */
+const SMALLEST = new Models({ file: [{ id: "small", contextWindow: MIN_WINDOW }] }).of("small");
 const build = (messages: readonly Message[], rejectedTools: readonly string[] = []) =>
   buildContinuationRequest({ messages, model: MODEL, rejectedTools });
 const textsOf = (messages: readonly Message[], rejectedTools: readonly string[] = []): readonly string[] => {
@@ -74,9 +76,18 @@ describe("REQ-BED-020: the request for a continuation summary", () => {
     );
     fc.assert(
       fc.property(fc.array(body, { maxLength: 8 }), (bodies) => {
+        for (const model of [MODEL, SMALLEST]) {
+          const { max_tokens, messages } = buildContinuationRequest({
+            ...{ messages: m.stored(...bodies), model },
+            rejectedTools: Array.from({ length: 200 }, () => "語".repeat(200)),
+          });
+          const [{ content } = { content: "" }] = messages;
+          const texts =
+            typeof content === "string" ? [content] : content.map((block) => JSON.stringify(block));
+          const tokens = texts.reduce((sum, text) => sum + estimateTokens(text), 0);
+          expect(tokens + max_tokens).toBeLessThan(model.contextWindow);
+        }
         const request = build(m.stored(...bodies));
-        const tokens = textsOf(m.stored(...bodies)).reduce((sum, text) => sum + estimateTokens(text), 0);
-        expect(tokens + request.max_tokens).toBeLessThan(MODEL.contextWindow);
         expect(validateRequest(JSON.parse(JSON.stringify(request)) as Json)).toBeNull();
         expect(JSON.stringify(request)).not.toMatch(/\\ud[89a-f][0-9a-f]{2}/);
       }),

@@ -1,5 +1,8 @@
 /** The model registry: what is known of a model, from whom, and what holds where nobody knows (REQ-BED-022). */
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -69,6 +72,12 @@ describe("REQ-BED-022: limits", () => {
     expect(windowOf(new Models({ file }), "claude-sonnet-4-5")).toBe(200_000);
   });
 
+  test("the file's word on a family holds for its dated members, whatever the provider says of those", () => {
+    const provided = [{ id: "claude-haiku-4-5-20251001", contextWindow: 200_000 }];
+    const file = [{ id: "claude-haiku-4-5", contextWindow: 50_000 }];
+    expect(windowOf(new Models({ provided, file }), "claude-haiku-4-5-20251001")).toBe(50_000);
+  });
+
   test("fact by fact the file overrules the provider, and the provider what is built in", () => {
     const id = "claude-opus-4-5";
     const provided = [{ id, contextWindow: 400_000, maxOutputTokens: 100_000, name: undefined }];
@@ -101,6 +110,43 @@ describe("the provider's list", () => {
     }
   });
 
+  test("a window without room counts as the least; nonsense is left out, and a list without end ends", async () => {
+    let pages = 0;
+    const server = createServer((request, response) => {
+      const page = new URL(request.url ?? "/", "http://x").searchParams.get("after_id") ?? "0";
+      const data =
+        page === "0"
+          ? [
+              {
+                type: "model",
+                id: "tiny",
+                display_name: "Tiny",
+                max_input_tokens: 2_000,
+                max_tokens: "many",
+              },
+              {
+                type: "model",
+                id: "odd",
+                display_name: 7,
+                max_input_tokens: null,
+                capabilities: { thinking: 1 },
+              },
+            ]
+          : [{ type: "model", id: `id with blanks ${++pages}` }];
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ data, has_more: true, first_id: "a", last_id: String(pages + 1) }));
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const client = createClient({ apiKey: "key", baseURL: `http://127.0.0.1:${port}` });
+    expect(await fetchModels(client, AbortSignal.timeout(30_000))).toEqual([
+      { id: "tiny", name: "Tiny", contextWindow: MIN_WINDOW },
+      { id: "odd" },
+    ]);
+    expect(pages).toBeLessThan(1_100);
+  });
+
   test("and what is built in agrees with it", async () => {
     const server = await startScriptedServer();
     onTestFinished(() => server.close());
@@ -112,7 +158,7 @@ describe("the provider's list", () => {
   });
 
   test("a fact that makes no sense is left out, the others count", () => {
-    expect(readFacts([{ id: "a", contextWindow: 5 }, { id: "b", contextWindow: 50_000 }, 7, null])).toEqual([
+    expect(readFacts([{ id: "a", contextWindow: -5 }, { id: "b", contextWindow: 50_000 }, 7, null])).toEqual([
       { id: "b", contextWindow: 50_000 },
     ]);
     expect(readFacts("nonsense")).toEqual([]);
@@ -140,7 +186,7 @@ describe("the file", () => {
     ["no JSON", "{", /is no JSON/],
     ["no list", '{"modles":[]}', /no list of models.*models/s],
     ["a window that is no number", '{"models":[{"id":"a","contextWindow":"200k"}]}', /contextWindow/],
-    ["a window without room", '{"models":[{"id":"a","contextWindow":1000}]}', /16000/],
+    ["a window without room", '{"models":[{"id":"a","contextWindow":1000}]}', /4000/],
     ["a fact that nobody knows", '{"models":[{"id":"a","windw":1000}]}', /windw/],
   ])("%s: one sentence, and where", (_, text, sentence) => {
     const path = text === null ? "/nowhere/models.json" : file(text);

@@ -205,6 +205,18 @@ describe("the rest of a request", () => {
       );
     expect(breakpoints(history.slice(0, 5))).toEqual([2, 4]);
     expect(breakpoints(history)).toEqual([4, 6]);
+    // Stopped before it was answered, a request ended within a turn: there its prefix is found.
+    const pictures = Array.from({ length: 20 }, () => m.image("known"));
+    const stopped = m.stored(
+      { ...m.user("look"), content: [m.text("look"), ...pictures] } as MessageBody,
+      m.runStop,
+      { ...m.user("look"), content: [m.text("and here"), ...pictures] } as MessageBody,
+    );
+    const [turn] = build(stopped).messages;
+    const marked = (turn?.content as readonly object[]).flatMap((block, n) =>
+      "cache_control" in block ? [n] : [],
+    );
+    expect(marked).toEqual([20, 41]);
     const { tools, system } = build(history);
     // The last tool, and no other.
     expect(tools?.findIndex((tool) => "cache_control" in tool)).toBe((tools?.length ?? 0) - 1);

@@ -45,6 +45,16 @@ describe("counts", () => {
   });
 });
 
+test("a response is counted by the window that is known when it comes, where the context's is older", () => {
+  const history = new History();
+  history.give(say());
+  const step = history.respond([], { usage: usage(95_000), contextWindow: 1_000_000 });
+  expect(step.conversation.state.kind).toBe("idle");
+  expect(step.conversation.usage).toMatchObject({ contextUsed: 95_000, contextWindow: 1_000_000 });
+  history.give(say("again"));
+  expect(history.respond([], { usage: usage(95_000) }).conversation.state.kind).toBe("awaiting_continuation");
+});
+
 describe("the thresholds", () => {
   test("are exact where floating point is not: 80 and 90 percent of odd windows", () => {
     for (const window of [1, 7, 10, 30, 70, 1_000, 128_000, 200_000, 1_000_000]) {

@@ -264,14 +264,22 @@ const cases: readonly Case[] = [
     says: "Could not process image",
   },
   {
-    rule: "an image has at most 5 MB",
+    rule: "an image has at most 5 MB in base64",
     broken: messages(
-      user(imageBlock(Buffer.concat([imageFile("image/png", 1, 1), Buffer.alloc(MAX_IMAGE_BYTES - 32)]))),
+      user(
+        imageBlock(
+          Buffer.concat([imageFile("image/png", 1, 1), Buffer.alloc((MAX_IMAGE_BYTES / 4) * 3 - 32)]),
+        ),
+      ),
     ),
     valid: messages(
-      user(imageBlock(Buffer.concat([imageFile("image/png", 1, 1), Buffer.alloc(MAX_IMAGE_BYTES - 33)]))),
+      user(
+        imageBlock(
+          Buffer.concat([imageFile("image/png", 1, 1), Buffer.alloc((MAX_IMAGE_BYTES / 4) * 3 - 33)]),
+        ),
+      ),
     ),
-    says: "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 5242881 bytes > 5242880 bytes",
+    says: "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 5242884 bytes > 5242880 bytes",
   },
   {
     rule: "an image has at most 8000 pixels a side",

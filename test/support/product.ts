@@ -33,14 +33,24 @@ export type Product = {
   readonly stop: () => Promise<void>;
 };
 
-/** @param dataDir is kept; without one a new folder is made, which goes with the product. */
-export async function startProduct(dataDir?: string): Promise<Product> {
+export type ProductOptions = {
+  /** Is kept; without one a new folder is made, which goes with the product. */
+  readonly dataDir?: string;
+  /** Where the sources are; these by default. */
+  readonly root?: string;
+  /** The address under which the product reaches the provider, given the provider's own. */
+  readonly providerBehind?: (url: string) => Promise<string>;
+};
+
+export async function startProduct(options: ProductOptions = {}): Promise<Product> {
+  const { root = ROOT, providerBehind = (url: string) => Promise.resolve(url) } = options;
   const folder = mkdtempSync(join(tmpdir(), "bedrock-product-"));
-  const data = dataDir ?? join(folder, "data");
+  const data = options.dataDir ?? join(folder, "data");
   const model = await startScriptedServer();
+  const provider = await providerBehind(model.url);
   const started = performance.now();
   const child = spawn(process.execPath, ["local/run.mjs", "local/main.ts"], {
-    cwd: ROOT,
+    cwd: root,
     stdio: ["ignore", "pipe", "inherit"],
     env: {
       PATH: process.env["PATH"],
@@ -49,7 +59,7 @@ export async function startProduct(dataDir?: string): Promise<Product> {
       DATA_DIR: data,
       PORT: String(await freePort()),
       ANTHROPIC_API_KEY: "test-key",
-      ANTHROPIC_BASE_URL: model.url,
+      ANTHROPIC_BASE_URL: provider,
     },
   });
   let connection: Connection | null = null;

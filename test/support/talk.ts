@@ -45,24 +45,29 @@ export class Talk {
     await product.temporal.workflow.executeUpdateWithStart(openUpdate, {
       startWorkflowOperation: startOperation({ config, cwd }, { conversationId: id, opening }),
     });
-    return Talk.#follow(product, id);
+    return Talk.follow(product, id);
   }
 
   /** Makes a conversation as a person does, and follows its stream: Restricted where the host can enforce it. */
   static async create(product: Product, cwd = product.cwd): Promise<Talk> {
     const { body } = await insist(`${product.url}/api/conversations`, { cwd });
-    return Talk.#follow(product, String(body["id"]));
+    return Talk.follow(product, String(body["id"]));
   }
 
-  static async #follow(product: Product, id: string): Promise<Talk> {
+  /** Follows the stream of one that is there. */
+  static async follow(product: Product, id: string): Promise<Talk> {
     const talk = new Talk(product, id);
     await new Promise<void>((synced) => void talk.#listen(synced));
     return talk;
   }
 
   /** Sends until it is answered by other than "not known"; the id makes it one message. */
-  send(text: string, delivery: "direct" | "steer" | "followUp" = "direct"): Promise<Answer> {
-    return insist(`${this.#base}/messages`, { text, delivery, id: randomUUID() });
+  send(
+    text: string,
+    delivery: "direct" | "steer" | "followUp" = "direct",
+    more: { readonly id?: string; readonly images?: readonly object[] } = {},
+  ): Promise<Answer> {
+    return insist(`${this.#base}/messages`, { text, delivery, id: randomUUID(), ...more });
   }
 
   cancel(): Promise<Answer> {

@@ -2,13 +2,14 @@
 import { connect, createServer, type NetConnectOpts, type Socket } from "node:net";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { afterAll } from "vitest";
 
 export type TcpProxy = {
   /** On 127.0.0.1. */
   readonly port: number;
-  /** Connections are broken, and new ones refused. */
+  /** Connections are broken, and new ones refused; also how it ends. */
   cut(): Promise<void>;
+  /** Connections are broken, and new ones taken. */
+  drop(): void;
   /** Connections stay open and new ones are taken, but nothing passes, as with a server that is frozen. */
   hang(): Promise<void>;
   /** All is well again; after `hang`, what was sent meanwhile arrives. */
@@ -16,9 +17,6 @@ export type TcpProxy = {
 };
 
 type Pair = { readonly client: Socket; readonly server: Socket };
-
-const started: (() => Promise<void>)[] = [];
-afterAll(() => Promise.all(started.map((end) => end())));
 
 export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
   const pairs = new Set<Pair>();
@@ -61,10 +59,12 @@ export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
 
   await listen(0);
   const { port } = listener.address() as AddressInfo;
-  started.push(cut);
   return {
     port,
     cut,
+    drop: () => {
+      for (const pair of pairs) destroy(pair);
+    },
     hang() {
       passing = false;
       for (const pair of pairs) part(pair);
