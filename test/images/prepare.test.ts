@@ -139,7 +139,7 @@ describe("a file that takes a decoder long", () => {
   test("is let go of at once when nobody wants it any more, and keeps nobody waiting", async () => {
     const bytes = await endless(100_000);
     const stop = new AbortController();
-    const hopeless = [1, 2, 3, 4].map((_) =>
+    const hopeless = Array.from({ length: 4 }, () =>
       prepareImage(bytes, stop.signal).catch((error: unknown) => error),
     );
     const next = picture("png").then((small) => prepareImage(small));
