@@ -2,6 +2,7 @@
  * Owns: the worker process: it polls for conversations and for the tools of its host. Stateless: any number may
  * run, and any may die (docs/architecture.md).
  */
+import type { Duration } from "@temporalio/common";
 import { DefaultLogger, NativeConnection, Runtime, Worker, type LogEntry } from "@temporalio/worker";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
@@ -41,8 +42,13 @@ export type RunningWorker = {
  * Connects and polls.
  *
  * @param bundlePath of the workflows (workflows/bundle.ts).
+ * @param shutdownLimit after which a stop is forced, which fails `done`.
  */
-export async function startWorker(config: ServiceConfig, bundlePath: string): Promise<RunningWorker> {
+export async function startWorker(
+  config: ServiceConfig,
+  bundlePath: string,
+  shutdownLimit: Duration = SHUTDOWN_LIMIT,
+): Promise<RunningWorker> {
   const connection = await NativeConnection.connect({
     address: config.temporalAddress,
     // A twelfth of the server's work; what is sent are a few kilobytes to a server nearby.
@@ -70,7 +76,7 @@ export async function startWorker(config: ServiceConfig, bundlePath: string): Pr
     maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES,
     maxConcurrentActivityTaskPolls: POLLS,
     shutdownGraceTime: SHUTDOWN_GRACE,
-    shutdownForceTime: SHUTDOWN_LIMIT,
+    shutdownForceTime: shutdownLimit,
     // Where the push of a cancel fails, a heartbeat brings it within this time.
     maxHeartbeatThrottleInterval: "400 milliseconds",
   } as const;

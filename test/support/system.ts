@@ -16,6 +16,9 @@ import "./quiet.ts";
 import { startWorker, type RunningWorker } from "../../worker.ts";
 import { freshDatabase } from "./database.ts";
 
+/** A machine that is busy with other tests is no reason to force anything. */
+const SHUTDOWN_LIMIT = "30 seconds";
+
 export type System = {
   readonly config: ServiceConfig;
   readonly db: Database;
@@ -67,7 +70,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   const cwd = await mkdtemp(join(tmpdir(), "bedrock-cwd-"));
   defer(() => rm(cwd, { recursive: true, force: true }));
   const start = async (): Promise<RunningWorker> => {
-    const worker = await startWorker(config, inject("bundlePath"));
+    const worker = await startWorker(config, inject("bundlePath"), SHUTDOWN_LIMIT);
     defer(() => worker.stop());
     return worker;
   };

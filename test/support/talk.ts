@@ -93,9 +93,13 @@ export class Talk {
     return body["messages"] as ShownMessage[];
   }
 
+  /** The conversation as it is shown. */
+  async read(): Promise<Answer["body"]> {
+    return (await insist(this.#base)).body;
+  }
+
   async state(): Promise<Shown["state"]> {
-    const { body } = await insist(this.#base);
-    return body["state"] as Shown["state"];
+    return (await this.read())["state"] as Shown["state"];
   }
 
   /** The first event to come for which the predicate holds. */

@@ -1,0 +1,102 @@
+/**
+ * Owns: when each fault comes: in a moment in which a tool, a request and a commit are under way, and how often it found
+ * one. A run in which the faults missed shows nothing.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import postgres from "postgres";
+import { FAULTS, inject, type FaultName, type World } from "./faults.ts";
+import type { Plan } from "./plan.ts";
+import type { Person } from "./person.ts";
+
+export type InFlight = { readonly tool: boolean; readonly request: boolean; readonly commit: boolean };
+export type Hits = Readonly<
+  Record<FaultName, { tool: number; request: number; commit: number; all: number }>
+>;
+
+/** For how long a good moment is waited for; then the fault comes all the same. */
+const PATIENCE_MS = 4_000;
+/** The chance that a fault does not wait for the one before it. */
+const OVERLAP = 0.25;
+
+export class Injector {
+  readonly hits: Hits = Object.fromEntries(
+    FAULTS.map((name) => [name, { tool: 0, request: 0, commit: 0, all: 0 }]),
+  ) as Hits;
+  /** The part of the faults that is over, 0 to 1. */
+  progress = 0;
+  readonly #world: World;
+  readonly #people: readonly Person[];
+  readonly #sql: postgres.Sql;
+
+  constructor(world: World, people: readonly Person[]) {
+    this.#world = world;
+    this.#people = people;
+    const { product } = world;
+    const url = new URL(product.databaseUrl);
+    const folder = url.searchParams.get("host");
+    url.searchParams.delete("host");
+    this.#sql = postgres(url.href, {
+      max: 1,
+      ...(folder === null ? {} : { host: folder }),
+      connect_timeout: 1,
+      onnotice: () => undefined,
+    });
+  }
+
+  async run({ faults, chance }: Plan, say: (line: string) => void): Promise<void> {
+    let running: Promise<void> = Promise.resolve();
+    for (const [n, { name, afterMs }] of faults.entries()) {
+      await pause(afterMs);
+      if (chance.next() >= OVERLAP) await running;
+      const found = await this.#goodMoment();
+      this.#count(name, found);
+      running = Promise.all([running, inject(name, this.#world, chance.fork())]).then(() => undefined);
+      this.progress = (n + 1) / faults.length;
+      if ((n + 1) % 10 === 0) say(`${n + 1} of ${faults.length} faults`);
+    }
+    await running;
+  }
+
+  async close(): Promise<void> {
+    await this.#sql.end({ timeout: 1 });
+  }
+
+  async #goodMoment(): Promise<InFlight> {
+    const until = performance.now() + PATIENCE_MS;
+    for (;;) {
+      const found = await this.#look();
+      if ((found.tool && found.request && found.commit) || performance.now() > until) return found;
+      await pause(5);
+    }
+  }
+
+  async #look(): Promise<InFlight> {
+    const commit = await this.#isCommitting();
+    const { product } = this.#world;
+    return {
+      commit,
+      tool: this.#people.some(({ isAtTool }) => isAtTool),
+      request: product.model.requests.some(({ end }) => end === null),
+    };
+  }
+
+  /** False where Postgres cannot say so: it is away just then. */
+  async #isCommitting(): Promise<boolean> {
+    try {
+      const asked = this.#sql`select from pg_stat_activity
+        where query like 'select commit_batches%' and state = 'active' limit 1`;
+      const rows = await Promise.race([asked, pause(500, null)]);
+      return rows !== null && rows.length > 0;
+    } catch {
+      return false;
+    }
+  }
+
+  #count(name: FaultName, { tool, request, commit }: InFlight): void {
+    const hits = this.hits[name];
+    hits.tool += Number(tool);
+    hits.request += Number(request);
+    hits.commit += Number(commit);
+    hits.all += Number(tool && request && commit);
+  }
+}

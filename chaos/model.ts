@@ -1,0 +1,118 @@
+/**
+ * Owns: what the scripted model answers in a run. It knows nothing but the request, as a real one does: a request that
+ * was lost is asked again and gets the same answer. The person's last message says what to do; how many answers came
+ * since says how far it is.
+ */
+import { answer, text, toolCall, type Answer, type ScriptedBlock } from "../local/scripted/script.ts";
+import type { BlockParam, MessagesRequest } from "../local/scripted/messages.ts";
+import { SUBMIT_TOOL } from "../machine/control-tools.ts";
+import type { Round, Turn } from "./plan.ts";
+
+/** What the model reads in a message; a task is a message, too. */
+export type Directive = Turn | { readonly kind: "child"; readonly id: string; readonly round: Round };
+
+export const SCRIPT = "chaos";
+export const SUMMARY = "In short: it was a stormy time.";
+
+/** Where the run's commands are, and what they write. */
+export type Places = {
+  readonly cwd: string;
+  /** A line for each time that a command ran: its call's id. */
+  readonly ledger: string;
+  /** A picture. */
+  readonly picture: string;
+  /** Ids of the processes of a turn that is to be stopped. */
+  readonly pidsOf: (turn: string) => string;
+};
+
+export const directiveText = (directive: Directive): string => `[[do ${JSON.stringify(directive)}]]`;
+
+const DIRECTIVE = /\[\[do (\{.*\})\]\]/s;
+
+/** A stream that takes its time: something may happen to it. */
+const SLOW = { characters: 12, delayMs: 15 };
+
+export function answerOf(request: MessagesRequest, places: Places): Answer {
+  if (request.tools === undefined) return answer([SUMMARY], { pace: SLOW });
+  const { directive, stage } = positionOf(request);
+  if (directive === null) return answer(["As you say."], { pace: SLOW });
+  const blocks = stageOf(directive, stage, places);
+  return blocks === null
+    ? answer(["Done with ", directive.id, "."], { pace: SLOW })
+    : answer(["Let me see to it. ", ...blocks], { pace: SLOW });
+}
+
+function positionOf({ messages }: MessagesRequest): {
+  readonly directive: Directive | null;
+  readonly stage: number;
+} {
+  let stage = 0;
+  for (const { role, content } of messages.toReversed()) {
+    if (role === "assistant") stage++;
+    else {
+      const texts = typeof content === "string" ? [content] : content.flatMap(textOf);
+      const found = texts.toReversed().map((each) => DIRECTIVE.exec(each)?.[1]);
+      const json = found.find((each) => each !== undefined);
+      if (json !== undefined) return { directive: JSON.parse(json) as Directive, stage };
+    }
+  }
+  return { directive: null, stage };
+}
+
+const textOf = (block: BlockParam): string[] => (block.type === "text" ? [block.text] : []);
+
+/** The blocks of this answer; null: there is no more to do. */
+function stageOf(directive: Directive, stage: number, places: Places): readonly ScriptedBlock[] | null {
+  const { id } = directive;
+  const commands = (round: Round): ScriptedBlock[] =>
+    round.map((ms, n) => {
+      const call = callId(id, stage, n);
+      return toolCall(
+        "bash",
+        { command: `echo ${call} >> ${places.ledger} && sleep ${ms / 1_000} && seq 3` },
+        call,
+      );
+    });
+  switch (directive.kind) {
+    case "text":
+      return stage === 0 ? [text("word ".repeat(directive.words))] : null;
+    case "tools":
+    case "steer": {
+      const round = directive.rounds[stage];
+      return round === undefined ? null : commands(round);
+    }
+    case "sub_agents": {
+      if (stage > 0) return null;
+      const tasks = directive.children.map((round, n) => ({
+        task: `[[script:${SCRIPT}]] ${directiveText({ kind: "child", id: `${id}s${n}`, round })}`,
+      }));
+      return [toolCall("spawn_agents", { tasks }, callId(id, stage, 0))];
+    }
+    case "child":
+      return stage === 0
+        ? commands(directive.round)
+        : [toolCall(SUBMIT_TOOL, { result: `done with ${id}` }, callId(id, stage, 0))];
+    case "approval":
+      return stage === 0
+        ? [
+            toolCall("request_mode_upgrade", { reason: "to leave a line" }, callId(id, stage, 9)),
+            ...commands([50]),
+          ]
+        : null;
+    case "image":
+      return stage === 0 ? [toolCall("read", { path: places.picture }, callId(id, stage, 0))] : null;
+    case "stop": {
+      if (stage > 0) return null;
+      const call = callId(id, stage, 0);
+      const pids = places.pidsOf(id);
+      // A child that leaves its parent's session, one that ignores signals, and the shell itself.
+      const command = `echo ${call} >> ${places.ledger}; setsid sleep 300 & a=$!; (trap '' TERM; sleep 300) & echo "$$ $a $!" > ${pids}; wait`;
+      return [toolCall("bash", { command }, call)];
+    }
+    case "continuation":
+      return null;
+  }
+}
+
+/** The same again when the same is asked again. */
+export const callId = (turn: string, stage: number, n: number): string => `toolu_${turn}_${stage}_${n}`;

@@ -1,0 +1,42 @@
+/** Owns: chance that can be had again: the same seed gives the same numbers (mulberry32). */
+export class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0;
+  }
+
+  /** 0 to below 1. */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let mixed = this.#state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  /** A whole number, both ends included. */
+  integer(least: number, most: number): number {
+    return least + Math.floor(this.next() * (most - least + 1));
+  }
+
+  /** One of them, each as often as its weight. */
+  pick<T extends string>(weights: Readonly<Record<T, number>>): T {
+    const entries = Object.entries(weights) as [T, number][];
+    let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+    for (const [name, weight] of entries) if ((left -= weight) < 0) return name;
+    throw new Error("nothing to pick from");
+  }
+
+  shuffled<T>(values: readonly T[]): T[] {
+    const left = [...values];
+    const order: T[] = [];
+    while (left.length > 0) order.push(...left.splice(this.integer(0, left.length - 1), 1));
+    return order;
+  }
+
+  /** For another part of the run, which may then take as many as it likes. */
+  fork(): Random {
+    return new Random(this.integer(0, 2 ** 32 - 1));
+  }
+}
