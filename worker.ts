@@ -2,7 +2,6 @@
  * Owns: the worker process: it polls for conversations and for the tools of its host. Stateless: any number may
  * run, and any may die (docs/architecture.md).
  */
-import type { Duration } from "@temporalio/common";
 import { DefaultLogger, NativeConnection, Runtime, Worker, type LogEntry } from "@temporalio/worker";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
@@ -24,7 +23,7 @@ import { ensureSearchAttributes, MissingSearchAttributes } from "./workflows/sea
 
 /** For tools to end by themselves after SIGTERM; what runs longer is interrupted, and its model told so. */
 const SHUTDOWN_GRACE = "1 second";
-const SHUTDOWN_LIMIT = "3 seconds";
+const SHUTDOWN_LIMIT_MS = 3_000;
 /** Workflows kept in memory; the others are replayed when they are needed (about 220 KB each). */
 const CACHED_WORKFLOWS = 1_000;
 const CONCURRENT_ACTIVITIES = 200;
@@ -42,12 +41,12 @@ export type RunningWorker = {
  * Connects and polls.
  *
  * @param bundlePath of the workflows (workflows/bundle.ts).
- * @param shutdownLimit after which a stop is forced, which fails `done`.
+ * @param shutdownLimit milliseconds after which a stop is forced, which fails `done`.
  */
 export async function startWorker(
   config: ServiceConfig,
   bundlePath: string,
-  shutdownLimit: Duration = SHUTDOWN_LIMIT,
+  shutdownLimit = SHUTDOWN_LIMIT_MS,
 ): Promise<RunningWorker> {
   const connection = await NativeConnection.connect({
     address: config.temporalAddress,

@@ -17,7 +17,7 @@ import { startWorker, type RunningWorker } from "../../worker.ts";
 import { freshDatabase } from "./database.ts";
 
 /** A machine that is busy with other tests is no reason to force anything. */
-const SHUTDOWN_LIMIT = "30 seconds";
+const SHUTDOWN_LIMIT_MS = 30_000;
 
 export type System = {
   readonly config: ServiceConfig;
@@ -70,7 +70,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   const cwd = await mkdtemp(join(tmpdir(), "bedrock-cwd-"));
   defer(() => rm(cwd, { recursive: true, force: true }));
   const start = async (): Promise<RunningWorker> => {
-    const worker = await startWorker(config, inject("bundlePath"), SHUTDOWN_LIMIT);
+    const worker = await startWorker(config, inject("bundlePath"), SHUTDOWN_LIMIT_MS);
     defer(() => worker.stop());
     return worker;
   };
