@@ -14,7 +14,7 @@ export type Hits = Readonly<
 >;
 
 /** For how long a good moment is waited for; then the fault comes all the same. */
-const PATIENCE_MS = 4_000;
+const PATIENCE_MS = 8_000;
 /** The chance that a fault does not wait for the one before it. */
 const OVERLAP = 0.25;
 

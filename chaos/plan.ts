@@ -32,13 +32,14 @@ export type Plan = {
 export type Size = {
   readonly conversations: number;
   readonly turns: number;
-  /** Of each fault. */
+  /** How often each fault comes, and how often it must find a tool, a request and a commit under way. */
   readonly hits: number;
+  readonly needed: number;
 };
 
-export const FULL: Size = { conversations: 40, turns: 200, hits: 13 };
+export const FULL: Size = { conversations: 40, turns: 200, hits: 13, needed: 10 };
 /** For every build. */
-export const SHORT: Size = { conversations: 12, turns: 36, hits: 2 };
+export const SHORT: Size = { conversations: 12, turns: 36, hits: 2, needed: 1 };
 
 const WEIGHTS: Readonly<Record<Exclude<TurnKind, "approval">, number>> = {
   text: 15,

@@ -32,9 +32,6 @@ export type RunOptions = {
   readonly sabotage?: (product: Product) => Promise<void>;
 };
 
-/** Of all hits of a fault, so many must have found each thing under way. */
-const NEEDED = 10 / 13;
-
 export async function run({ seed, size, say, root, sabotage }: RunOptions): Promise<Verdict> {
   const began = performance.now();
   const plan = planOf(seed, size, (await sandboxOfHost()).available);
@@ -97,8 +94,7 @@ async function storm(plan: Plan, { product, provider, places, say }: Stage) {
 }
 
 /** Every fault must have found a tool, a request and a commit under way. */
-function misses(hits: Hits, size: Size): string[] {
-  const needed = Math.floor(size.hits * NEEDED);
+function misses(hits: Hits, { needed }: Size): string[] {
   return Object.entries(hits).flatMap(([name, found]) =>
     (["tool", "request", "commit"] as const).flatMap((what) =>
       found[what] >= needed ? [] : [`"${name}" found a ${what} under way ${found[what]} times of ${needed}`],
