@@ -5,7 +5,7 @@
  */
 import { pack, unpackNotice, type Batch, type Claim, type Committed, type Packed } from "../machine/batch.ts";
 import type { Conversation } from "../machine/conversation.ts";
-import type { Block, Message } from "../machine/message.ts";
+import { blocksOf, type Message } from "../machine/message.ts";
 import type { Profile } from "../machine/profile.ts";
 import type { Database } from "./connect.ts";
 import { encodeJson } from "./json.ts";
@@ -111,19 +111,3 @@ function imagesOf(batches: Packed["batches"], value: Packed["value"]): string[] 
 }
 
 const HASH = /^[0-9a-f]{64}$/;
-
-function blocksOf(message: Message): readonly Block[] {
-  switch (message.type) {
-    case "user":
-    case "system":
-    case "note":
-      return message.content;
-    case "tool":
-      return message.content[0].output;
-    case "agent":
-    case "error":
-    case "continuation":
-    case "run_stop":
-      return [];
-  }
-}

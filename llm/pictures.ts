@@ -3,7 +3,7 @@
  * the oldest stay behind, and the model reads that they did.
  * Not here: how large a single one may be, which is seen to when it comes in (images/).
  */
-import type { Block, Message } from "../machine/message.ts";
+import { type Block, blocksOf, type Message } from "../machine/message.ts";
 
 /** Bytes of all pictures of a request: in base64 20 MiB of the 32 MB that the provider takes. */
 export const PICTURES_BYTES = 15 * 1024 * 1024;
@@ -60,23 +60,6 @@ function firstSent(bytes: readonly number[], maxImages: number): number {
 }
 
 const hashOf = (block: Block): string[] => (block.type === "image" ? [block.hash] : []);
-
-/** Blocks that may hold pictures for the model. */
-function blocksOf(message: Message): readonly Block[] {
-  switch (message.type) {
-    case "user":
-    case "system":
-      return message.content;
-    case "tool":
-      return message.content[0].output;
-    case "agent":
-    case "note":
-    case "error":
-    case "continuation":
-    case "run_stop":
-      return [];
-  }
-}
 
 function withBlocks(message: Message, replace: (block: Block) => Block): Message {
   switch (message.type) {

@@ -108,3 +108,20 @@ export type Message = MessageBody & {
   /** RFC 3339 UTC. */
   readonly createdAt: string;
 };
+
+/** What people, tools and the system said, which may hold pictures; the model's own blocks are not of this kind. */
+export function blocksOf(message: MessageBody): readonly Block[] {
+  switch (message.type) {
+    case "user":
+    case "system":
+    case "note":
+      return message.content;
+    case "tool":
+      return message.content[0].output;
+    case "agent":
+    case "error":
+    case "continuation":
+    case "run_stop":
+      return [];
+  }
+}
