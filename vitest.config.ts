@@ -10,5 +10,7 @@ export default defineConfig({
     reporters: ["default", "./test/support/requirements-reporter.ts"],
     testTimeout: 60_000,
     hookTimeout: 30_000,
+    // A second, the default, is short on a busy machine; what holds sooner is seen sooner.
+    expect: { poll: { timeout: 20_000 } },
   },
 });

@@ -17,7 +17,7 @@ import { startWorker, type RunningWorker } from "../../worker.ts";
 import { freshDatabase } from "./database.ts";
 
 /** A machine that is busy with other tests is no reason to force anything. */
-const SHUTDOWN_LIMIT_MS = 30_000;
+const SHUTDOWN_LIMIT_MS = 20_000;
 
 export type System = {
   readonly config: ServiceConfig;

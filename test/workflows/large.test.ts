@@ -10,6 +10,7 @@ import { sendMessageSignal } from "../../workflows/contract.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
+import { until } from "../support/waiting.ts";
 
 const system = await startSystem();
 const LINE = "a line of text\n";
@@ -80,9 +81,7 @@ describe("messages that wait", () => {
       conversation.send(`${n} ${LINE.repeat(1_000)}`, { delivery: "followUp" }),
     );
     await conversation.untilBlocked(1);
-    await expect
-      .poll(async () => (await conversation.handle.query<{ step: number }>("state")).step)
-      .toBeGreaterThan(12);
+    await until(async () => (await conversation.handle.query<{ step: number }>("state")).step > 12);
     await unblock();
     await Promise.all(accepted);
     release();
