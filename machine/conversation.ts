@@ -126,7 +126,7 @@ export type QueuedMessage = {
 export type Usage = TokenUsage & {
   /** input + output + cache-read + cache-creation tokens of the last response. */
   readonly contextUsed: number;
-  /** Tokens of the model's window when this was counted (REQ-BED-022). */
+  /** Tokens of the model's window when this was counted (REQ-BED-022); at least 1. */
   readonly contextWindow: number;
 };
 

@@ -127,7 +127,7 @@ export const conversation: fc.Arbitrary<Conversation> = fc.record({
   queue,
   held: fc.boolean(),
   usage: fc
-    .tuple(usage, count, count)
+    .tuple(usage, count, fc.integer({ min: 1 }))
     .map(([sums, contextUsed, contextWindow]) => ({ ...sums, contextUsed, contextWindow })),
   lastUsage: usage,
   warned: fc.boolean(),
