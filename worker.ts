@@ -64,7 +64,7 @@ export async function startWorker(
     ...{ db, client, file: config.models, scripted: config.scriptedModel },
     warn: (sentence) => console.warn(sentence),
   });
-  await models.start();
+  const learned = models.start();
   const requests = { db, history, client, models, pictures: new Pictures(db), stallMs: config.llmStallMs };
   const running = new RunningTools();
   const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];
@@ -100,6 +100,8 @@ export async function startWorker(
       activities: { ...tools, ...hostActivities(config.toolHost) },
     }),
   ]);
+  // What conversations are counted by is known before the first is polled for.
+  await learned;
   const shutdown = (): void => {
     for (const worker of workers) if (worker.getState() === "RUNNING") worker.shutdown();
   };

@@ -7,10 +7,11 @@ import { lastMessages, readMessages } from "../db/messages.ts";
 import { shareOfRoom } from "../llm/continuation.ts";
 import type { Model } from "../llm/models.ts";
 import type { Message } from "../machine/message.ts";
+import { Memory } from "./memory.ts";
 
 /** Messages read at once. */
 const PAGE = 200;
-/** Conversations remembered; the least recently used one is forgotten first. */
+/** Conversations remembered. */
 const REMEMBERED = 50;
 /** Characters of JSON of all that is remembered. */
 const REMEMBERED_CHARACTERS = 64 * 1024 * 1024;
@@ -29,8 +30,7 @@ const NOTHING: Entry = { messages: [], characters: 0 };
 
 export class History {
   readonly #db: Database;
-  readonly #known = new Map<string, Entry>();
-  #characters = 0;
+  readonly #known = new Memory<Entry>({ entries: REMEMBERED, characters: REMEMBERED_CHARACTERS });
 
   constructor(db: Database) {
     this.#db = db;
@@ -54,19 +54,12 @@ export class History {
         ? ((await this.#extend(conversationId, known)) ?? (await this.#extend(conversationId, NOTHING)))
         : { messages: [...known.messages, ...news], characters: known.characters + charactersOf(news) };
     if (entry === null) return NOTHING;
-    this.forget(conversationId);
-    this.#known.set(conversationId, entry);
-    this.#characters += entry.characters;
-    for (const id of this.#known.keys()) {
-      if (this.#known.size <= REMEMBERED && this.#characters <= REMEMBERED_CHARACTERS) break;
-      this.forget(id);
-    }
+    this.#known.set(conversationId, entry, entry.characters);
     return entry;
   }
 
   /** Nothing will be asked of this conversation any more. */
   forget(conversationId: string): void {
-    this.#characters -= this.recall(conversationId).characters;
     this.#known.delete(conversationId);
   }
 

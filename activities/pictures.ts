@@ -7,14 +7,16 @@ import { getImages, imageSizes } from "../db/images.ts";
 import { picturesIn, withinLimits } from "../llm/pictures.ts";
 import type { Images, LoadedImage } from "../llm/turns.ts";
 import type { Message } from "../machine/message.ts";
+import { Memory } from "./memory.ts";
 
-/** Characters of base64 that are kept; the least recently used picture is forgotten first. */
-const REMEMBERED = 64 * 1024 * 1024;
+/** Characters of base64 that are kept. */
+const REMEMBERED_CHARACTERS = 64 * 1024 * 1024;
+
+type Known = { readonly image: LoadedImage; readonly bytes: number };
 
 export class Pictures {
   readonly #db: Database;
-  readonly #loaded = new Map<string, LoadedImage>();
-  #characters = 0;
+  readonly #known = new Memory<Known>({ characters: REMEMBERED_CHARACTERS });
 
   constructor(db: Database) {
     this.#db = db;
@@ -26,36 +28,33 @@ export class Pictures {
     messages: readonly Message[],
     maxImages: number,
   ): Promise<{ readonly messages: readonly Message[]; readonly images: Images }> {
-    const all = new Set(picturesIn(messages));
-    if (all.size === 0) return { messages, images: new Map() };
-    const sizes = await imageSizes(this.#db, conversationId, [...all]);
+    const sizes = await this.#sizes(conversationId, new Set(picturesIn(messages)));
     const sent = withinLimits(messages, sizes, maxImages);
     return { messages: sent, images: await this.#load(conversationId, new Set(picturesIn(sent))) };
   }
 
-  async #load(conversationId: string, hashes: ReadonlySet<string>): Promise<Images> {
-    const images = new Map<string, LoadedImage>();
+  async #sizes(conversationId: string, hashes: ReadonlySet<string>): Promise<ReadonlyMap<string, number>> {
+    const unknown = [...hashes].filter((hash) => this.#known.get(hash) === undefined);
+    const sizes = new Map(await imageSizes(this.#db, conversationId, unknown));
     for (const hash of hashes) {
-      const loaded = this.#loaded.get(hash);
-      if (loaded !== undefined) images.set(hash, loaded);
+      const known = this.#known.get(hash);
+      if (known !== undefined) sizes.set(hash, known.bytes);
     }
-    const missing = [...hashes].filter((hash) => !images.has(hash));
-    for (const [hash, { mediaType, bytes }] of await getImages(this.#db, conversationId, missing)) {
-      images.set(hash, { mediaType, data: Buffer.from(bytes).toString("base64") });
-    }
-    this.#remember(images);
-    return images;
+    return sizes;
   }
 
-  #remember(images: Images): void {
-    for (const [hash, image] of images) {
-      if (!this.#loaded.delete(hash)) this.#characters += image.data.length;
-      this.#loaded.set(hash, image);
+  async #load(conversationId: string, hashes: ReadonlySet<string>): Promise<Images> {
+    const found = new Map<string, Known>();
+    for (const hash of hashes) {
+      const known = this.#known.get(hash);
+      if (known !== undefined) found.set(hash, known);
     }
-    for (const [hash, { data }] of this.#loaded) {
-      if (this.#characters <= REMEMBERED) return;
-      this.#loaded.delete(hash);
-      this.#characters -= data.length;
+    const missing = [...hashes].filter((hash) => !found.has(hash));
+    for (const [hash, { mediaType, bytes }] of await getImages(this.#db, conversationId, missing)) {
+      const data = Buffer.from(bytes).toString("base64");
+      found.set(hash, { image: { mediaType, data }, bytes: bytes.length });
     }
+    for (const [hash, known] of found) this.#known.set(hash, known, known.image.data.length);
+    return new Map([...found].map(([hash, { image }]) => [hash, image]));
   }
 }

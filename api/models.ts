@@ -7,6 +7,7 @@ import type { Database } from "../db/connect.ts";
 import { readProviderModels } from "../db/models.ts";
 import { readFacts } from "../llm/model-facts.ts";
 import { Models } from "../llm/models.ts";
+import { soon } from "./soon.ts";
 
 /** Milliseconds to wait for the database; a list of models is not worth more. */
 const PATIENCE_MS = 1_000;
@@ -23,10 +24,8 @@ export function knownModels(
   };
   return async () => {
     if (scripted) return known;
-    let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS)));
-    await Promise.race([look().catch(() => undefined), patience]);
-    clearTimeout(timer);
+    const looked = look().catch(() => undefined);
+    await soon(looked, PATIENCE_MS, undefined);
     return known;
   };
 }

@@ -1,5 +1,6 @@
 /** Owns: what is known of the sandboxes of the hosts where tools run: asked of their workers, and remembered for a while. */
 import type { Sandbox } from "../machine/profile.ts";
+import { soon } from "./soon.ts";
 
 /** Milliseconds for which an answer is used without asking again; a probe costs a process on the host. */
 const FRESH_MS = 5_000;
@@ -43,8 +44,6 @@ export class Sandboxes {
     const last = this.#last.get(host);
     const answer = this.of(host, FRESH_FOR_HEALTH_MS).catch(() => null);
     if (last !== undefined) return last;
-    let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<null>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS, null)));
-    return Promise.race([answer, patience]).finally(() => clearTimeout(timer));
+    return soon(answer, PATIENCE_MS, null);
   }
 }

@@ -90,7 +90,7 @@ function trimHistory(messages: readonly Message[], budget: number): string {
   const head = shorten(render(first), largest);
   let left = budget - estimateTokens(head) - 100;
   const tail: string[] = [];
-  let oldest = Number.POSITIVE_INFINITY;
+  let oldest = (messages.at(-1)?.sequence ?? 0) + 1;
   for (const message of messages.slice(firstIndex + 1).reverse()) {
     const text = shorten(render(message), largest);
     left -= text === "" ? 0 : estimateTokens(text) + 2;
@@ -98,7 +98,7 @@ function trimHistory(messages: readonly Message[], budget: number): string {
     if (text !== "") tail.push(text);
     oldest = message.sequence;
   }
-  const omitted = Number.isFinite(oldest) ? oldest - first.sequence - 1 : messages.length - firstIndex - 1;
+  const omitted = oldest - first.sequence - 1;
   if (omitted > 0) tail.push(`[… ${omitted} messages left out …]`);
   return [head, ...tail.reverse()].join("\n\n");
 }

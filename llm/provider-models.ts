@@ -59,8 +59,5 @@ function factsOf(model: unknown): ModelFacts[] {
   const sensible = Object.entries(facts).flatMap(([name, value]) =>
     readFacts([{ id: data.id, [name]: value }]),
   );
-  return sensible.length === 0 ? [] : [Object.assign({}, ...sensible.map(known)) as ModelFacts];
+  return sensible.length === 0 ? [] : [Object.assign({}, ...sensible) as ModelFacts];
 }
-
-const known = (facts: ModelFacts): object =>
-  Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
