@@ -76,8 +76,6 @@ export async function startWorker(
     maxConcurrentActivityTaskPolls: POLLS,
     shutdownGraceTime: SHUTDOWN_GRACE,
     shutdownForceTime: shutdownLimit,
-    // Where the push of a cancel fails, a heartbeat brings it within this time.
-    maxHeartbeatThrottleInterval: "400 milliseconds",
   } as const;
   const workers = await Promise.all([
     Worker.create({

@@ -10,7 +10,8 @@ import { isUnavailable } from "../db/errors.ts";
 import type { Claim } from "../machine/batch.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { EffectInput, Performed } from "./contract.ts";
-import { withLiveness } from "./liveness.ts";
+import { isOver } from "../sandbox/lease.ts";
+import { withLease, type ActivityLease } from "./lease.ts";
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 500;
@@ -22,8 +23,8 @@ export type EffectOf<E extends ConversationEvent> = {
   readonly operationId: string;
   /** The last message that is known here: the commit brings those after it. */
   readonly since: LastRead | null;
-  /** Gets a signal that ends it early, and answers all the same. */
-  readonly perform: (signal: AbortSignal, news: Answer["news"]) => Promise<E>;
+  /** Ends early when the lease's signal is aborted, and answers all the same. */
+  readonly perform: (lease: ActivityLease, news: Answer["news"]) => Promise<E>;
 };
 
 /** Commits, then performs the effect if the row waits for its operation. */
@@ -32,15 +33,15 @@ export function commitThen<E extends ConversationEvent>(
   input: EffectInput,
   { operationId, since, perform }: EffectOf<E>,
 ): Promise<Performed<E>> {
-  return withLiveness(async (liveness) => {
+  return withLease(async (lease) => {
     // Another run of this very activity has another name, and only one of them performs.
     const claim = { operationId, order: input.order, by: randomUUID() };
-    const answer = await tryCommit(db, input, { claim, since }, liveness.signal);
+    const answer = await tryCommit(db, input, { claim, since }, lease.signal);
     if (answer === null) return { kind: "not_started" };
     const { committed, news } = answer;
     const mine = !committed.fork && committed.awaits === operationId;
-    if (!mine || liveness.signal.aborted || liveness.isDoubtful()) return { kind: "superseded", committed };
-    return { kind: "done", committed, event: await perform(liveness.signal, news) };
+    if (!mine || lease.signal.aborted || isOver(lease)) return { kind: "superseded", committed };
+    return { kind: "done", committed, event: await perform(lease, news) };
   });
 }
 

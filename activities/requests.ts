@@ -84,7 +84,7 @@ function request(
   return commitThen(deps.db, input, {
     operationId: requestId,
     since,
-    perform: async (signal, news) => {
+    perform: async ({ signal }, news) => {
       try {
         const built = await build(news);
         return await askModel(deps, input, built, signal);

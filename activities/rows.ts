@@ -10,7 +10,7 @@ import type { Profile } from "../machine/profile.ts";
 import { toolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, Fixed } from "./contract.ts";
 import type { History } from "./history.ts";
-import { withLiveness } from "./liveness.ts";
+import { withLease } from "./lease.ts";
 import type { KnownModels } from "./models.ts";
 
 type RowActivities = Pick<ConversationActivities, "load" | "commit" | "messageExists" | "remove">;
@@ -24,7 +24,7 @@ export function rowActivities(db: Database, history: History, models: KnownModel
 
   return {
     load: ({ conversationId, opening, askedMessageIds }) =>
-      withLiveness(async () => {
+      withLease(async () => {
         const row = await loadConversation(db, conversationId, askedMessageIds);
         if (row === null) {
           if (opening === null) return null;
@@ -34,17 +34,16 @@ export function rowActivities(db: Database, history: History, models: KnownModel
         return { ...contextsOf(profile), stored };
       }),
     commit: ({ conversationId, opening, ...packed }) =>
-      withLiveness(async () => {
+      withLease(async () => {
         const parts = { opening, claim: null, since: null };
         const { committed } = await commitAndRead(db, conversationId, packed, parts);
         const { value } = packed;
         if (value !== null && outcomeOf(value.conversation.state) !== null) history.forget(conversationId);
         return committed;
       }),
-    messageExists: ({ conversationId, messageId }) =>
-      withLiveness(() => isTaken(db, conversationId, messageId)),
+    messageExists: ({ conversationId, messageId }) => withLease(() => isTaken(db, conversationId, messageId)),
     remove: ({ conversationId }) =>
-      withLiveness(async () => {
+      withLease(async () => {
         await deleteConversation(db, conversationId);
         history.forget(conversationId);
       }),

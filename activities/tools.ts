@@ -7,7 +7,7 @@ import { isUnavailable } from "../db/errors.ts";
 import { putImage } from "../db/images.ts";
 import { publishLive } from "../db/notifications.ts";
 import { runTool } from "../tools/registry.ts";
-import { Refusal } from "../tools/tool.ts";
+import { Refusal, type ToolContext } from "../tools/tool.ts";
 import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } from "./contract.ts";
 import { commitThen } from "./effect.ts";
 import { createLiveOutput } from "./live-output.ts";
@@ -24,8 +24,10 @@ export function toolActivities(
       commitThen(db, input, {
         operationId: input.operationId,
         since: null,
-        perform: (cancelled) =>
-          running.run(input.conversationId, cancelled, (signal) => execute(db, hidden, input, signal)),
+        perform: (lease) =>
+          running.run(input.conversationId, lease.signal, (signal) =>
+            execute(db, hidden, input, { signal, lease }),
+          ),
       }),
   };
 }
@@ -51,7 +53,7 @@ async function execute(
   db: Database,
   hidden: readonly string[],
   input: ToolInput,
-  signal: AbortSignal,
+  ends: Pick<ToolContext, "signal" | "lease">,
 ): Promise<ToolEvent> {
   const { conversationId, operationId, call, mode, profile } = input;
   const started = performance.now();
@@ -65,7 +67,7 @@ async function execute(
     cwd: profile.cwd,
     mode,
     hidden,
-    signal,
+    ...ends,
     onOutput: live.push,
     keepImage: async ({ block, bytes }) => {
       await putImage(db, block, bytes).catch((error: unknown) => {

@@ -6,6 +6,7 @@
 import { StringDecoder } from "node:string_decoder";
 import type { Readable } from "node:stream";
 import { launch, type Ending, type Program } from "./launcher.ts";
+import { isOver } from "./lease.ts";
 import { createOutputBuffer } from "./output.ts";
 
 export type OutputStream = "stdout" | "stderr";
@@ -28,6 +29,7 @@ export type CommandResult = {
   readonly output: string;
   readonly truncated: boolean;
   readonly timedOut: boolean;
+  /** By its signal, or because its lease was over. */
   readonly aborted: boolean;
   readonly flooded: boolean;
   /** All of it together took more memory than it may. */
@@ -44,14 +46,14 @@ const DEATH_MS = 2_000;
 
 /** Runs a command to its end. Never rejects. */
 export async function runCommand(command: Command): Promise<CommandResult> {
-  const { signal, timeoutMs, limitBytes, floodBytes = FLOOD_BYTES, onOutput } = command;
+  const { signal, lease, timeoutMs, limitBytes, floodBytes = FLOOD_BYTES, onOutput } = command;
   const buffer = createOutputBuffer(limitBytes);
-  const why = { timedOut: false, aborted: signal.aborted, flooded: false };
+  const why = { timedOut: false, aborted: signal.aborted || isOver(lease), flooded: false };
   const result = (ending: Ending): CommandResult => {
     const { text: output, truncated } = buffer.finish();
     return { ...exitOf(ending), outOfMemory: ending.kind === "out_of_memory", output, truncated, ...why };
   };
-  if (signal.aborted) return result({ kind: "lost" });
+  if (why.aborted) return result({ kind: "lost" });
 
   let bytes = 0;
   const readers: { readonly closed: Promise<void>; readonly stop: () => void }[] = [];
@@ -102,6 +104,8 @@ export async function runCommand(command: Command): Promise<CommandResult> {
   await Promise.race([Promise.all(readers.map((reader) => reader.closed)), drained.passed]);
   drained.stop();
   for (const reader of readers) reader.stop();
+  // Nobody waits for it any more, however it ended.
+  why.aborted ||= isOver(lease);
   return result(ending);
 }
 

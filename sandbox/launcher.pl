@@ -7,9 +7,11 @@
 #
 # Arguments: the worker's process id, then by name the numbers of system calls.
 # Standard input, a line each:
-#   run ID LENGTH    followed by so many bytes, each field ended by NUL: the memory that it may take (0: any), the number
-#                    of steps, the steps of its confinement (step.ts), the working directory, the number of variables,
-#                    the variables as NAME=value, the program and its arguments
+#   run ID LENGTH UNTIL  when its lease is over, in milliseconds of the monotonic clock (0: never), followed by so many
+#                    bytes, each field ended by NUL: the memory that it may take (0: any), the number of steps, the
+#                    steps of its confinement (step.ts), the working directory, the number of variables, the variables
+#                    as NAME=value, the program and its arguments
+#   renew ID UNTIL   its lease is prolonged
 #   opened ID        the reading ends of its output are open on the other side
 #   kill ID
 # Standard output, a line each:
@@ -23,7 +25,7 @@ use warnings;
 my ($worker, %syscall) = @ARGV;
 my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $WNOHANG, $WUNTRACED, $TERM, $KILL, $CONT, $EINTR) =
   (1, 36, 1, 2, 15, 9, 18, 4);
-my ($ITIMER_REAL, $TICK_US) = (0, 50_000);
+my ($ITIMER_REAL, $TICK_US, $CLOCK_MONOTONIC) = (0, 50_000, 1);
 my $ROUNDS = 200; # about three seconds; beyond them lives what cannot be killed
 
 $0 = "bedrock-launcher";
@@ -31,6 +33,7 @@ $^F = 2; # what is opened here is closed in a command
 $SIG{PIPE} = "IGNORE";
 
 my %supervisors; # by command
+my %until;       # by command: when its lease is over, if it has one
 my %ends;        # by command: the reading ends of its output
 our $starting = 0; # a supervisor is there, or is about to be, that is not among them yet
 my $input = "";
@@ -40,21 +43,26 @@ prctl($PR_SET_CHILD_SUBREAPER, 1);
 # No milder signal: that one would have to wait in a launcher that somebody has stopped.
 prctl($PR_SET_PDEATHSIG, $KILL);
 exit 0 if getppid() != $worker; # it died before that was set
-$SIG{CHLD} = $SIG{ALRM} = \&reap;
+$SIG{CHLD} = \&reap;
+$SIG{ALRM} = sub { end_overdue(); reap() };
 
 for (;;) {
-  my ($verb, $id, $length) = split(" ", read_line());
+  my ($verb, $id, @rest) = split(" ", read_line());
   if ($verb eq "run") {
-    run($id, read_bytes($length));
+    my ($length, $until) = @rest;
+    run($id, $until, read_bytes($length));
     tick($TICK_US);
     reap(); # what was not heard of meanwhile
   }
+  elsif ($verb eq "renew" && $until{$id}) { $until{$id} = $rest[0] }
   elsif ($verb eq "opened") { delete $ends{$id} }
   elsif ($verb eq "kill" && $supervisors{$id}) { kill $TERM, $supervisors{$id} }
 }
 
 sub run {
-  my ($id, $command) = @_;
+  my ($id, $until, $command) = @_;
+  # It was read late: who sent it, or this process, was frozen.
+  return say_line("$id gone") if $until && now() > $until;
   pipe(my $out_read, my $out_write) && pipe(my $err_read, my $err_write) or return refuse($id);
   my $launcher = $$;
   # Whoever looks for orphans meanwhile would take it for one.
@@ -67,7 +75,18 @@ sub run {
     supervise($id, $launcher, $command, $out_write, $err_write);
   }
   $supervisors{$id} = $pid;
+  $until{$id} = $until if $until;
   $ends{$id} = [$out_read, $err_read];
+}
+
+# The worker has not prolonged their leases: it is frozen, or cut off, and somebody else may be in charge.
+sub end_overdue {
+  local $!;
+  my $now = now();
+  for my $id (grep { $until{$_} < $now } keys %until) {
+    delete $until{$id};
+    kill $TERM, $supervisors{$id} if $supervisors{$id};
+  }
 }
 
 sub refuse {
@@ -87,6 +106,7 @@ sub reap {
       next if kill $CONT, $pid;
       my $id = $ids{$pid} // next;
       delete $supervisors{$id};
+      delete $until{$id};
       push @gone, $id;
     }
     my %known = reverse %supervisors;
@@ -291,6 +311,14 @@ sub fail {
 sub tick {
   my ($every) = @_;
   syscall($syscall{setitimer} + 0, $ITIMER_REAL, pack("q4", 0, $every, 0, $every), 0);
+}
+
+# In milliseconds.
+sub now {
+  my $time = pack("q2", 0, 0);
+  syscall($syscall{clock_gettime} + 0, $CLOCK_MONOTONIC, $time);
+  my ($seconds, $nanoseconds) = unpack("q2", $time);
+  return $seconds * 1000 + $nanoseconds / 1e6;
 }
 
 sub say_line { syswrite(STDOUT, "$_[0]\n") }

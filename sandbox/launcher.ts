@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import type { Confinement } from "./confinement.ts";
+import type { Lease } from "./lease.ts";
 import { encodeStep } from "./step.ts";
 import { architecture, numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
@@ -22,6 +23,8 @@ export type Program = {
   readonly env: Readonly<Record<string, string>>;
   /** What it is kept from; null: nothing. Where it cannot be applied, the program is not run. */
   readonly confinement: Confinement | null;
+  /** The launcher keeps it: it is not frozen with this process. */
+  readonly lease?: Lease;
 };
 
 /** How a program ended. Nothing of it is left, nor of what it started. */
@@ -45,6 +48,9 @@ export type OnStreams = (stdout: Readable, stderr: Readable) => void;
 type Launcher = ChildProcessByStdio<Writable, Readable, null>;
 type Pending = { readonly onStreams: OnStreams; readonly end: (ending: Ending) => void };
 
+/** Milliseconds after the end of a lease in which this process, if it can, ends the command itself and says why. */
+const GRACE_MS = 100;
+
 const SCRIPT = join(import.meta.dirname, "launcher.pl");
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
@@ -53,7 +59,7 @@ let lastId = 0;
 const pending = new Map<string, Pending>();
 
 /** Starts a program under a supervisor. `onStreams` gets its output, real pipes, unless it was not started. */
-export function launch({ argv, cwd, env, confinement }: Program, onStreams: OnStreams): Running {
+export function launch({ argv, cwd, env, confinement, lease }: Program, onStreams: OnStreams): Running {
   const arch = architecture();
   const fields = [cwd, ...variables({ ...env, ...confinement?.env }), ...argv];
   const refusal =
@@ -70,9 +76,11 @@ export function launch({ argv, cwd, env, confinement }: Program, onStreams: OnSt
   const steps = (confinement?.steps ?? []).map((step) => encodeStep(step, arch));
   const confined = [String(confinement?.memoryBytes ?? 0), String(steps.length), ...steps];
   const bytes = Buffer.from([...confined, ...fields].map((field) => `${field}\0`).join(""));
-  const ended = new Promise<Ending>((end) => pending.set(id, { onStreams, end }));
+  const until = (): number => (lease === undefined ? 0 : Math.ceil(lease.until + GRACE_MS));
+  const unsubscribe = lease?.onRenewed(() => void current.stdin.write(`renew ${id} ${until()}\n`));
+  const ended = new Promise<Ending>((end) => pending.set(id, { onStreams, end })).finally(unsubscribe);
   hold(current, true);
-  current.stdin.write(Buffer.concat([Buffer.from(`run ${id} ${bytes.length}\n`), bytes]));
+  current.stdin.write(Buffer.concat([Buffer.from(`run ${id} ${bytes.length} ${until()}\n`), bytes]));
   const kill = (): void => {
     if (!pending.has(id)) return;
     current.stdin.write(`kill ${id}\n`);
@@ -88,7 +96,7 @@ function variables(env: Program["env"]): string[] {
 }
 
 /** Those that the launcher makes itself. */
-const OWN_CALLS: readonly SystemCall[] = ["prctl", "setsid", "setitimer"];
+const OWN_CALLS: readonly SystemCall[] = ["prctl", "setsid", "setitimer", "clock_gettime"];
 
 function start(arch: Architecture): Launcher {
   const numbers = OWN_CALLS.flatMap((name) => [name, String(numberOf(arch, name))]);

@@ -31,7 +31,10 @@ In Restricted mode commands run in a kernel sandbox: they can read files but not
         `Seconds after which the command is killed; default ${DEFAULT_TIMEOUT_SECONDS}, at most ${MAX_TIMEOUT_SECONDS}`,
       ),
   }),
-  async run({ command, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS }, { cwd, mode, signal, onOutput, env }) {
+  async run(
+    { command, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS },
+    { cwd, mode, signal, lease, onOutput, env },
+  ) {
     if (command.includes("\0"))
       return failed("The command contains a NUL character, which no shell can run.");
     const danger = dangerIn(command);
@@ -51,6 +54,7 @@ In Restricted mode commands run in a kernel sandbox: they can read files but not
       signal,
       timeoutMs: timeoutSeconds * 1000,
       limitBytes: OUTPUT_LIMIT,
+      ...(lease === undefined ? {} : { lease }),
       ...(onOutput === undefined ? {} : { onOutput }),
     });
     return describe(result, timeoutSeconds);

@@ -149,6 +149,7 @@ export async function search(
     cwd: "/",
     env: context.env ?? commandEnvironment(),
     signal: AbortSignal.any([context.signal, enough.signal]),
+    ...(context.lease === undefined ? {} : { lease: context.lease }),
     timeoutMs: TIMEOUT_SECONDS * 1000,
     limitBytes: MAX_ERROR_BYTES,
     onOutput: (stream, text) => {

@@ -9,6 +9,7 @@ import { WRITING_TOOLS } from "../machine/control-tools.ts";
 import type { Mode } from "../machine/conversation.ts";
 import type { Block, ImageBlock, Json, JsonObject } from "../machine/message.ts";
 import { toModel } from "../machine/wording.ts";
+import { isOver, type Lease } from "../sandbox/lease.ts";
 
 export type ToolContext = {
   /** The conversation's directory; where commands start and what relative paths are relative to (REQ-BED-010). */
@@ -18,6 +19,8 @@ export type ToolContext = {
   readonly hidden?: readonly string[];
   /** Ends the run at once; the result then holds what there was so far. */
   readonly signal: AbortSignal;
+  /** Nothing begins or goes on after it, not even while this process is frozen; without one, any time will do. */
+  readonly lease?: Lease;
   /** Keeps a picture and gives what refers to it; without it a run has none to show. */
   readonly keepImage?: (image: PreparedImage) => Promise<ImageBlock>;
   /** Live output. Not rate limited here. */
@@ -67,7 +70,7 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
       }
       const parsed = schema.safeParse(input);
       if (!parsed.success) return failed(`Invalid input for ${name}:\n${z.prettifyError(parsed.error)}`);
-      const isAborted = (): boolean => context.signal.aborted;
+      const isAborted = (): boolean => context.signal.aborted || isOver(context.lease);
       if (isAborted()) return interrupted("Stopped before it began.");
       try {
         return await run(parsed.data, context);

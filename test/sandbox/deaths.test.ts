@@ -5,10 +5,10 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { runCommand, type CommandResult } from "../../sandbox/command.ts";
 import { confine, sandboxOfHost } from "../../sandbox/host.ts";
+import { survivors } from "../support/processes.ts";
 import { until } from "../support/waiting.ts";
 
 const { available, reason: missing } = await sandboxOfHost();
@@ -150,15 +150,4 @@ async function run(mark: string, script: string, changes: Changes): Promise<Comm
 }
 
 /** Processes with this mark; a zombie has no environment any more. */
-function survivors(mark: string): string[] {
-  return readdirSync("/proc").filter((pid) => {
-    if (!/^\d+$/.test(pid)) return false;
-    try {
-      return readFileSync(`/proc/${pid}/environ`, "utf8").includes(`MARK=${mark}`);
-    } catch {
-      return false;
-    }
-  });
-}
-
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,5 +1,5 @@
 /** Owns: what tests ask about the processes that tools have started. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { identify } from "../../local/process-identity.ts";
 import { until } from "./waiting.ts";
 
@@ -12,3 +12,15 @@ export const pidIn = (path: string): Promise<number> =>
     const text = existsSync(path) ? readFileSync(path, "utf8") : "";
     return /^\d+\n/.test(text) && Number.parseInt(text, 10);
   });
+
+/** The processes with this mark in their environment, which they cannot shed by leaving their parents. */
+export function survivors(mark: string): string[] {
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "utf8").includes(`MARK=${mark}`);
+    } catch {
+      return false;
+    }
+  });
+}

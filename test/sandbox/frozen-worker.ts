@@ -1,0 +1,36 @@
+/** A process that runs one command under a lease, prolongs that as long as it can, and is frozen by the test: `node … SCRIPT MARK`. */
+import { runCommand } from "../../sandbox/command.ts";
+import { clock } from "../../sandbox/lease.ts";
+
+const LEASE_MS = 300;
+
+let until = clock() + LEASE_MS;
+const listeners = new Set<() => void>();
+setInterval(() => {
+  // What is over remains so.
+  if (clock() > until) return;
+  until = clock() + LEASE_MS;
+  for (const listener of listeners) listener();
+}, 50);
+
+const result = await runCommand({
+  argv: ["bash", "-c", process.argv[2] ?? ""],
+  cwd: "/",
+  env: { PATH: process.env["PATH"] ?? "", MARK: process.argv[3] ?? "" },
+  confinement: null,
+  lease: {
+    get until() {
+      return until;
+    },
+    onRenewed: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  },
+  signal: new AbortController().signal,
+  timeoutMs: 60_000,
+  limitBytes: 1_000,
+  onOutput: (_stream, text) => void process.stdout.write(text),
+});
+console.log(JSON.stringify(result));
+process.exit();

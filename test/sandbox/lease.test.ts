@@ -1,0 +1,90 @@
+/** A lease: what is not prolonged ends, also when who prolongs it is frozen, and what comes too late does not begin. */
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test } from "vitest";
+import { runCommand } from "../../sandbox/command.ts";
+import { launch } from "../../sandbox/launcher.ts";
+import { clock, type Lease } from "../../sandbox/lease.ts";
+import { survivors } from "../support/processes.ts";
+import { until } from "../support/waiting.ts";
+
+const RUN = { cwd: "/", env: { PATH: process.env["PATH"] ?? "" }, confinement: null } as const;
+const bash = (script: string) => ["bash", "-c", script] as const;
+
+test("a command ends with its lease, and is said to be stopped", async () => {
+  const began = clock();
+  const result = await command("echo here; sleep 300", {
+    until: began + 200,
+    onRenewed: () => () => undefined,
+  });
+  expect(result).toMatchObject({ aborted: true, output: "here\n" });
+  expect(clock() - began).toBeGreaterThan(200);
+});
+
+test("a lease that is prolonged does not end the command", async () => {
+  const listeners = new Set<() => void>();
+  const lease = {
+    until: clock() + 200,
+    onRenewed: (listener: () => void) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+  const renewing = setInterval(() => {
+    lease.until = clock() + 200;
+    for (const listener of listeners) listener();
+  }, 50);
+  const result = await command("sleep 0.6; echo done", lease);
+  clearInterval(renewing);
+  expect(result).toMatchObject({ aborted: false, exitCode: 0, output: "done\n" });
+  expect(listeners.size).toBe(0);
+});
+
+test("what is over is not begun", async () => {
+  const over = { until: clock() - 1, onRenewed: () => () => undefined };
+  expect(await command("echo here", over)).toMatchObject({ aborted: true, output: "" });
+});
+
+test("what was ordered in time and is heard of too late is not begun", async () => {
+  let output = "";
+  // As from a process that was frozen between its look at the lease and the order.
+  const lease = { until: clock() - 1_000, onRenewed: () => () => undefined };
+  const { ended } = launch({ ...RUN, argv: bash("echo here"), lease }, (stdout) => {
+    stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  });
+  expect(await ended).toEqual({ kind: "lost" });
+  expect(output).toBe("");
+});
+
+test("the commands of a process that is frozen end all the same, whatever they started", async () => {
+  const mark = randomUUID();
+  const worker = spawn(
+    process.execPath,
+    [
+      "--import",
+      "tsx",
+      `${import.meta.dirname}/frozen-worker.ts`,
+      "setsid sleep 300 & echo up; sleep 300",
+      mark,
+    ],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  onTestFinished(() => void worker.kill("SIGKILL"));
+  const lines = createInterface(worker.stdout);
+  await once(lines, "line");
+  await until(() => survivors(mark).length > 1);
+  worker.kill("SIGSTOP");
+  await until(() => survivors(mark).length === 0);
+  const said = once(lines, "line");
+  worker.kill("SIGCONT");
+  expect(JSON.parse(String((await said)[0]))).toMatchObject({ exitCode: null, aborted: true });
+});
+
+const command = (script: string, lease: Lease) =>
+  runCommand({
+    ...{ ...RUN, argv: bash(script), lease },
+    signal: new AbortController().signal,
+    ...{ timeoutMs: 60_000, limitBytes: 1_000 },
+  });
