@@ -85,19 +85,30 @@ export async function checkReplay(product: Product, db: Database, id: string): P
 
 const plain = (conversation: Conversation): unknown => JSON.parse(JSON.stringify(conversation));
 
-/** No command ran twice, each that is said to be completed ran, and none that is said to be skipped. */
+/**
+ * No command ran twice, each that is said to be completed ran, and none that is said to be skipped; none began after it
+ * was said what came of it.
+ */
 export async function checkLedger(db: Database, ledger: string): Promise<string[]> {
-  const ran = new Map<string, number>();
-  for (const line of readFileSync(ledger, "utf8").split("\n").filter(Boolean))
-    ran.set(line, (ran.get(line) ?? 0) + 1);
-  const complaints = [...ran].filter(([, times]) => times > 1).map(([call, n]) => `${call} ran ${n} times`);
-  const results = await db.sql<{ id: string; status: string }[]>`
-    select content #>> '{0,toolCallId}' as id, content #>> '{0,status}' as status
+  const ran = new Map<string, number[]>();
+  for (const line of readFileSync(ledger, "utf8").split("\n").filter(Boolean)) {
+    const [seconds, call = ""] = line.split(" ");
+    ran.set(call, [...(ran.get(call) ?? []), 1_000 * Number(seconds)]);
+  }
+  const complaints = [...ran]
+    .filter(([, times]) => times.length > 1)
+    .map(([call, times]) => `${call} ran ${times.length} times`);
+  const results = await db.sql<{ id: string; status: string; at: number }[]>`
+    select content #>> '{0,toolCallId}' as id, content #>> '{0,status}' as status,
+      (extract(epoch from created_at) * 1000)::float8 as at
     from messages where message_type = 'tool' and content #>> '{0,name}' = 'bash'`;
-  for (const { id, status } of results) {
-    const times = ran.get(id) ?? 0;
-    if (status === "completed" && times !== 1) complaints.push(`${id} is completed and ran ${times} times`);
-    if (status === "skipped" && times !== 0) complaints.push(`${id} is skipped and ran`);
+  for (const { id, status, at } of results) {
+    const times = ran.get(id) ?? [];
+    if (status === "completed" && times.length !== 1)
+      complaints.push(`${id} is completed and ran ${times.length} times`);
+    if (status === "skipped" && times.length !== 0) complaints.push(`${id} is skipped and ran`);
+    const late = Math.max(...times) - at;
+    if (late > 0) complaints.push(`${id} began ${Math.ceil(late)} ms after it was said to be ${status}`);
   }
   return complaints;
 }
@@ -130,6 +141,21 @@ function processesIn(cwd: string): string[] {
         return [];
       }
     });
+}
+
+/** How many conversations ran tools under the first release, and then under the second. */
+export async function countCarriedOver({ temporal }: Product, ids: readonly string[]): Promise<number> {
+  const histories = await Promise.all(ids.map((id) => temporal.workflow.getHandle(id).fetchHistory()));
+  return histories.filter(({ events }) => {
+    const tools = (events ?? []).map(
+      (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === "executeTool",
+    );
+    const marker = (events ?? []).findIndex(
+      ({ markerRecordedEventAttributes: each }) => each?.markerName === "core_patch",
+    );
+    // The second release puts the marker before its first tool.
+    return tools.includes(true) && tools.indexOf(true) < marker;
+  }).length;
 }
 
 /** Of a conversation and of its sub-agents. */

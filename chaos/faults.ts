@@ -1,10 +1,11 @@
 /** Owns: what goes wrong in a run, and how it is made to. */
-import { readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Product, ProcessName } from "../test/support/product.ts";
+import { PROCESSES, type Product } from "../test/support/product.ts";
 import type { TcpProxy } from "../test/support/tcp-proxy.ts";
+import { freeze, kill, type Target } from "./processes.ts";
 import type { Random } from "./random.ts";
+import type { Workers } from "./workers.ts";
 
 export const FAULTS = [
   "kill worker",
@@ -23,6 +24,7 @@ export type FaultName = (typeof FAULTS)[number];
 
 export type World = {
   readonly product: Product;
+  readonly workers: Workers;
   /** Between the product and the provider. */
   readonly provider: TcpProxy;
   /** Ids of the conversations there are now. */
@@ -34,18 +36,22 @@ const FROZEN_MS = [300, 4_000] as const;
 
 /** Resolves when the fault is over; what comes of it may still be going on. */
 export async function inject(name: FaultName, world: World, chance: Random): Promise<void> {
-  const { product, provider } = world;
+  const { provider } = world;
   switch (name) {
     case "kill worker":
     case "kill api":
     case "kill temporal":
     case "kill postgres":
-      return kill(product, processOf(name));
+      await Promise.all(targetsOf(name, world, chance).map((target) => kill(target, "SIGKILL")));
+      return;
     case "freeze worker":
     case "freeze api":
     case "freeze temporal":
     case "freeze postgres":
-      return freeze(product, processOf(name), chance.integer(...FROZEN_MS));
+      await Promise.all(
+        targetsOf(name, world, chance).map((target) => freeze(target, chance.integer(...FROZEN_MS))),
+      );
+      return;
     case "drop provider connections":
       provider.drop();
       return;
@@ -58,41 +64,13 @@ export async function inject(name: FaultName, world: World, chance: Random): Pro
   }
 }
 
-const processOf = (name: FaultName): ProcessName => {
-  const found = /(worker|api|temporal|postgres)$/.exec(name)?.[1];
-  if (found === undefined) throw new Error(name);
-  return found as ProcessName;
-};
-
-/** Returns when another has taken its place. */
-export async function kill(product: Product, name: ProcessName): Promise<void> {
-  const pid = await presentPid(product, name);
-  signal(pid, "SIGKILL");
-  while ((await presentPid(product, name)) === pid) await pause(20);
-}
-
-/** Postgres with all its backends. */
-async function freeze(product: Product, name: ProcessName, ms: number): Promise<void> {
-  const pid = await presentPid(product, name);
-  // Each backend has a session of its own.
-  const whom = name === "postgres" ? [pid, ...childrenOf(pid)] : [pid];
-  for (const each of whom) signal(each, "SIGSTOP");
-  try {
-    await pause(ms);
-  } finally {
-    for (const each of whom) signal(each, "SIGCONT");
-  }
-}
-
-function childrenOf(parent: number): number[] {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  return pids.map(Number).filter((pid) => {
-    try {
-      return /\) . (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1] === String(parent);
-    } catch {
-      return false;
-    }
-  });
+/** One of them, or all: which, chance says. */
+function targetsOf(name: FaultName, { product, workers }: World, chance: Random): readonly Target[] {
+  const process = PROCESSES.find((each) => name.endsWith(` ${each}`));
+  if (process === undefined) throw new Error(`"${name}" is of no process.`);
+  if (process !== "worker") return [() => product.pidOf(process)];
+  const which = chance.integer(0, 3);
+  return workers.targets.filter((_target, n) => which >= 2 || which === n);
 }
 
 /** A client that asks for everything and reads nothing, until its socket is full; then it is gone. */
@@ -108,25 +86,4 @@ async function fill({ product, conversations }: World, chance: Random): Promise<
   });
   await pause(1_000);
   for (const socket of sockets) socket.destroy();
-}
-
-/** Its file may be missing for the moment in which it is started again. */
-async function presentPid(product: Product, name: ProcessName): Promise<number> {
-  for (;;) {
-    try {
-      const pid = product.pidOf(name);
-      process.kill(pid, 0);
-      return pid;
-    } catch {
-      await pause(20);
-    }
-  }
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // It died first.
-  }
 }

@@ -5,6 +5,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import postgres from "postgres";
 import { FAULTS, inject, type FaultName, type World } from "./faults.ts";
+import type { Pace } from "./pace.ts";
 import type { Plan } from "./plan.ts";
 import type { Person } from "./person.ts";
 
@@ -14,7 +15,9 @@ export type Hits = Readonly<
 >;
 
 /** For how long a good moment is waited for; then the fault comes all the same. */
-const PATIENCE_MS = 8_000;
+const PATIENCE_MS = 15_000;
+/** So long without one, and more of the turns begin. */
+const HURRY_MS = 400;
 /** The chance that a fault does not wait for the one before it. */
 const OVERLAP = 0.25;
 
@@ -22,15 +25,15 @@ export class Injector {
   readonly hits: Hits = Object.fromEntries(
     FAULTS.map((name) => [name, { tool: 0, request: 0, commit: 0, all: 0 }]),
   ) as Hits;
-  /** The part of the faults that is over, 0 to 1. */
-  progress = 0;
   readonly #world: World;
   readonly #people: readonly Person[];
+  readonly #pace: Pace;
   readonly #sql: postgres.Sql;
 
-  constructor(world: World, people: readonly Person[]) {
+  constructor(world: World, people: readonly Person[], pace: Pace) {
     this.#world = world;
     this.#people = people;
+    this.#pace = pace;
     const { product } = world;
     const url = new URL(product.databaseUrl);
     const folder = url.searchParams.get("host");
@@ -43,18 +46,31 @@ export class Injector {
     });
   }
 
-  async run({ faults, chance }: Plan, say: (line: string) => void): Promise<void> {
+  /** @param deploy is begun in the middle of it, and is not waited for before the end. */
+  async run(
+    { faults, chance }: Plan,
+    deploy: () => Promise<void>,
+    say: (line: string) => void,
+  ): Promise<void> {
+    const middle = Math.floor(faults.length / 2);
+    let deployed: Promise<void> = Promise.resolve();
     let running: Promise<void> = Promise.resolve();
     for (const [n, { name, afterMs }] of faults.entries()) {
+      if (n === middle) deployed = deploy();
       await pause(afterMs);
       if (chance.next() >= OVERLAP) await running;
+      const t0 = performance.now();
       const found = await this.#goodMoment();
+      const t1 = performance.now();
       this.#count(name, found);
       running = Promise.all([running, inject(name, this.#world, chance.fork())]).then(() => undefined);
-      this.progress = (n + 1) / faults.length;
+      void running.then(() =>
+        say(`DEBUG ${name} waited ${Math.round(t1 - t0)} took ${Math.round(performance.now() - t1)}`),
+      );
+      this.#pace.advance((n + 1) / faults.length);
       if ((n + 1) % 10 === 0) say(`${n + 1} of ${faults.length} faults`);
     }
-    await running;
+    await Promise.all([running, deployed]);
   }
 
   async close(): Promise<void> {
@@ -63,9 +79,14 @@ export class Injector {
 
   async #goodMoment(): Promise<InFlight> {
     const until = performance.now() + PATIENCE_MS;
+    let hurry = performance.now() + HURRY_MS;
     for (;;) {
       const found = await this.#look();
       if ((found.tool && found.request && found.commit) || performance.now() > until) return found;
+      if (performance.now() > hurry) {
+        this.#pace.hurry();
+        hurry = performance.now() + HURRY_MS;
+      }
       await pause(5);
     }
   }

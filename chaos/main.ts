@@ -32,13 +32,13 @@ console.log(
 );
 process.exitCode = failed.length === 0 ? 0 : 1;
 
-function print({ hits, complaints, messages, seconds }: Verdict): void {
+function print({ hits, complaints, messages, carriedOver, seconds }: Verdict): void {
   console.log("  | fault | with a tool under way | a request | a commit | all three |");
   for (const [name, { tool, request, commit, all }] of Object.entries(hits)) {
     console.log(`  | ${name} | ${tool} | ${request} | ${commit} | ${all} |`);
   }
   for (const complaint of complaints) console.log(`  ✗ ${complaint.slice(0, 2_000)}`);
   console.log(
-    `  ${messages} messages in ${seconds} s: ${complaints.length === 0 ? "all is well" : "FAILED"}`,
+    `  ${messages} messages in ${seconds} s, ${carriedOver} conversations under both releases: ${complaints.length === 0 ? "all is well" : "FAILED"}`,
   );
 }

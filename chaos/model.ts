@@ -17,7 +17,7 @@ export const SUMMARY = "In short: it was a stormy time.";
 /** Where the run's commands are, and what they write. */
 export type Places = {
   readonly cwd: string;
-  /** A line for each time that a command ran: its call's id. */
+  /** A line for each time that a command ran: when, in seconds, and its call's id. */
   readonly ledger: string;
   /** A picture. */
   readonly picture: string;
@@ -67,11 +67,7 @@ function stageOf(directive: Directive, stage: number, places: Places): readonly 
   const commands = (round: Round): ScriptedBlock[] =>
     round.map((ms, n) => {
       const call = callId(id, stage, n);
-      return toolCall(
-        "bash",
-        { command: `echo ${call} >> ${places.ledger} && sleep ${ms / 1_000} && seq 3` },
-        call,
-      );
+      return toolCall("bash", { command: `${noted(call, places)} && sleep ${ms / 1_000} && seq 3` }, call);
     });
   switch (directive.kind) {
     case "text":
@@ -106,13 +102,15 @@ function stageOf(directive: Directive, stage: number, places: Places): readonly 
       const call = callId(id, stage, 0);
       const pids = places.pidsOf(id);
       // A child that leaves its parent's session, one that ignores signals, and the shell itself.
-      const command = `echo ${call} >> ${places.ledger}; setsid sleep 300 & a=$!; (trap '' TERM; sleep 300) & echo "$$ $a $!" > ${pids}; wait`;
+      const command = `${noted(call, places)}; setsid sleep 300 & a=$!; (trap '' TERM; sleep 300) & echo "$$ $a $!" > ${pids}; wait`;
       return [toolCall("bash", { command }, call)];
     }
     case "continuation":
       return null;
   }
 }
+
+const noted = (call: string, { ledger }: Places): string => `echo "$EPOCHREALTIME ${call}" >> ${ledger}`;
 
 /** The same again when the same is asked again. */
 export const callId = (turn: string, stage: number, n: number): string => `toolu_${turn}_${stage}_${n}`;

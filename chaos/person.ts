@@ -10,6 +10,7 @@ import type { Product } from "../test/support/product.ts";
 import { Talk, type Heard, type Shown } from "../test/support/talk.ts";
 import { sentPicture } from "../test/support/pictures.ts";
 import { directiveText, SCRIPT, type Places } from "./model.ts";
+import type { Pace } from "./pace.ts";
 import type { Plan, Turn } from "./plan.ts";
 
 export type Accepted = { readonly id: string; readonly delivery: "direct" | "steer" | "followUp" };
@@ -32,19 +33,13 @@ export class Person {
   readonly #product: Product;
   readonly #plan: PersonPlan;
   readonly #places: Places;
-  /** Resolves when a turn of this place may begin. */
-  readonly #mayBegin: (place: number) => Promise<void>;
+  readonly #pace: Pace;
 
-  constructor(
-    product: Product,
-    plan: PersonPlan,
-    places: Places,
-    mayBegin: (place: number) => Promise<void>,
-  ) {
+  constructor(product: Product, plan: PersonPlan, places: Places, pace: Pace) {
     this.#product = product;
     this.#plan = plan;
     this.#places = places;
-    this.#mayBegin = mayBegin;
+    this.#pace = pace;
   }
 
   get talk(): Talk {
@@ -65,7 +60,7 @@ export class Person {
       : Talk.open(this.#product, this.#places.cwd));
     this.chapters.push({ talk, accepted: [] });
     for (const turn of this.#plan.turns) {
-      await this.#mayBegin(turn.place);
+      await this.#pace.turn(turn.place);
       this.turn = turn;
       await this.#go(turn);
       this.turn = null;

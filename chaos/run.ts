@@ -2,18 +2,21 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { openDatabase } from "../db/connect.ts";
 import { sandboxOfHost } from "../sandbox/host.ts";
 import { picture } from "../test/support/pictures.ts";
-import { startProduct, type Product } from "../test/support/product.ts";
+import { startProduct } from "../test/support/product.ts";
 import { startProxy, type TcpProxy } from "../test/support/tcp-proxy.ts";
 import * as checks from "./checks.ts";
-import { kill } from "./faults.ts";
+import type { World } from "./faults.ts";
 import { Injector, type Hits } from "./injector.ts";
 import { answerOf, SCRIPT, type Places } from "./model.ts";
+import { Pace } from "./pace.ts";
 import { Person } from "./person.ts";
 import { planOf, type Plan, type Size } from "./plan.ts";
+import { NEXT_RELEASE } from "./release.ts";
+import { Sources, type Edit } from "./sources.ts";
+import { Workers } from "./workers.ts";
 
 export type Verdict = {
   readonly seed: number;
@@ -21,72 +24,95 @@ export type Verdict = {
   readonly hits: Hits;
   readonly seconds: number;
   readonly messages: number;
+  /** Conversations that ran tools under both releases. */
+  readonly carriedOver: number;
 };
 
 export type RunOptions = {
   readonly seed: number;
   readonly size: Size;
   readonly say: (line: string) => void;
-  /** Other sources, and what is done to the product before it begins: for the tests of this test. */
-  readonly root?: string;
-  readonly sabotage?: (product: Product) => Promise<void>;
+  /** A defect that is put into the product: for the tests of this test. */
+  readonly defect?: readonly Edit[];
 };
 
-export async function run({ seed, size, say, root, sabotage }: RunOptions): Promise<Verdict> {
+export async function run({ seed, size, say, defect = [] }: RunOptions): Promise<Verdict> {
   const began = performance.now();
   const plan = planOf(seed, size, (await sandboxOfHost()).available);
   const folder = mkdtempSync(join(tmpdir(), "bedrock-chaos-"));
   const places = await placesIn(folder);
-  const proxies: TcpProxy[] = [];
-  const product = await startProduct({
-    ...(root === undefined ? {} : { root }),
-    providerBehind: async (url) => {
-      const { hostname, port } = new URL(url);
-      const proxy = await startProxy({ host: hostname, port: Number(port) });
-      proxies.push(proxy);
-      return `http://127.0.0.1:${proxy.port}`;
-    },
-  });
+  const sources = new Sources(join(folder, "sources"));
+  sources.change(defect);
+  const ends: (() => Promise<unknown>)[] = [];
   try {
-    const [provider] = proxies;
-    if (provider === undefined) throw new Error("there is no way to the provider");
-    await sabotage?.(product);
-    product.model.script(SCRIPT, ({ body }) => answerOf(body, places));
-    const { people, hits } = await storm(plan, { product, provider, places, say });
+    const stage = await build(folder, sources, ends);
+    stage.product.model.script(SCRIPT, ({ body }) => answerOf(body, places));
+    const deploy = async (): Promise<void> => {
+      sources.change(NEXT_RELEASE);
+      await stage.workers.roll();
+    };
+    const { people, hits } = await storm(plan, stage, { places, deploy, say });
     say("the storm is over; looking at what is left");
-    const complaints = [...misses(hits, size), ...(await look(product, people, places))];
+    const { complaints, carriedOver } = await look(stage, people, places);
+    complaints.push(...misses(hits, size));
+    if (carriedOver < size.needed) complaints.push(`${carriedOver} conversations ran under both releases`);
     const messages = people.flatMap(({ chapters }) => chapters.flatMap(({ accepted }) => accepted)).length;
-    return { seed, complaints, hits, messages, seconds: Math.round((performance.now() - began) / 1_000) };
+    const seconds = Math.round((performance.now() - began) / 1_000);
+    return { seed, complaints, hits, messages, carriedOver, seconds };
   } finally {
-    await product.stop();
-    await Promise.all(proxies.map((proxy) => proxy.cut()));
+    for (const end of ends.reverse()) await end();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-type Stage = {
-  readonly product: Product;
-  readonly provider: TcpProxy;
+type Stage = Omit<World, "conversations">;
+
+/** @param ends gets what ends it, part by part */
+async function build(folder: string, { root }: Sources, ends: (() => Promise<unknown>)[]): Promise<Stage> {
+  const dataDir = join(folder, "data");
+  const proxies: TcpProxy[] = [];
+  const product = await startProduct({
+    root,
+    dataDir,
+    providerBehind: async (url) => {
+      const { hostname, port } = new URL(url);
+      const proxy = await startProxy({ host: hostname, port: Number(port) });
+      proxies.push(proxy);
+      ends.push(() => proxy.cut());
+      return addressOf(proxy);
+    },
+  });
+  ends.push(product.stop);
+  const [provider] = proxies;
+  if (provider === undefined) throw new Error("There is no way to the provider.");
+  const workers = await Workers.start(product, {
+    ...{ root, dataDir, provider: addressOf(provider) },
+    folder: join(folder, "second-worker"),
+  });
+  ends.push(() => workers.stop());
+  return { product, workers, provider };
+}
+
+const addressOf = ({ port }: TcpProxy): string => `http://127.0.0.1:${port}`;
+
+type Doing = {
   readonly places: Places;
+  readonly deploy: () => Promise<void>;
   readonly say: (line: string) => void;
 };
 
-async function storm(plan: Plan, { product, provider, places, say }: Stage) {
-  let injector: Injector | null = null;
-  const turns = plan.conversations.reduce((sum, { turns: each }) => sum + each.length, 0);
-  const mayBegin = async (place: number): Promise<void> => {
-    while ((injector?.progress ?? 0) < (place / turns) * 0.95) await pause(50);
-  };
-  const people = plan.conversations.map((each) => new Person(product, each, places, mayBegin));
+async function storm(plan: Plan, stage: Stage, { places, deploy, say }: Doing) {
+  const pace = new Pace(plan.conversations.reduce((sum, { turns }) => sum + turns.length, 0));
+  const people = plan.conversations.map((each) => new Person(stage.product, each, places, pace));
   const conversations = (): string[] => people.flatMap(({ chapters }) => chapters.map(({ talk }) => talk.id));
-  injector = new Injector({ product, provider, conversations }, people);
+  const injector = new Injector({ ...stage, conversations }, people, pace);
   const lives = people.map((person) =>
     person.live().catch((error: unknown) => void person.complaints.push(String(error))),
   );
   try {
-    await injector.run(plan, say);
+    await injector.run(plan, deploy, say);
   } finally {
-    injector.progress = 1;
+    pace.advance(1);
     await injector.close();
   }
   await Promise.all(lives);
@@ -102,32 +128,28 @@ function misses(hits: Hits, { needed }: Size): string[] {
   );
 }
 
-async function look(product: Product, people: readonly Person[], places: Places): Promise<string[]> {
+async function look({ product, workers }: Stage, people: readonly Person[], places: Places) {
   const db = openDatabase(product.databaseUrl, { applicationName: "chaos", max: 4 });
   try {
+    await Promise.all(
+      people.map((person) =>
+        person.farewell().catch((error: unknown) => void person.complaints.push(String(error))),
+      ),
+    );
     const complaints = people.flatMap((person) => person.complaints);
-    const farewells = people.map((person) =>
-      person.farewell().catch((error: unknown) => void complaints.push(`farewell: ${String(error)}`)),
-    );
-    await Promise.all(farewells);
-    complaints.push(
-      ...people.flatMap((person) => person.complaints.filter((each) => !complaints.includes(each))),
-    );
     const chapters = people.flatMap((person) => person.chapters);
     for (const chapter of chapters) {
       complaints.push(...(await checks.checkAccepted(chapter)), ...(await checks.checkHeard(db, chapter)));
     }
     complaints.push(...(await checks.checkLedger(db, places.ledger)), ...checks.checkRequests(product));
     complaints.push(...(await checks.checkSurvivors(places.cwd)));
-    // A worker that remembers nothing has to replay.
-    await kill(product, "worker");
-    for (const { talk } of chapters) {
-      for (const id of await checks.familyOf(db, talk.id)) {
-        complaints.push(...(await checks.checkReplay(product, db, id)));
-      }
-      talk.close();
-    }
-    return complaints;
+    // Workers that remember nothing have to replay.
+    await workers.restart();
+    const families = await Promise.all(chapters.map(({ talk }) => checks.familyOf(db, talk.id)));
+    for (const id of families.flat()) complaints.push(...(await checks.checkReplay(product, db, id)));
+    const carriedOver = await checks.countCarriedOver(product, families.flat());
+    for (const { talk } of chapters) talk.close();
+    return { complaints, carriedOver };
   } finally {
     await db.close();
   }

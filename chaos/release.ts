@@ -1,0 +1,21 @@
+/**
+ * Owns: the next release of a run's product: its conversations' workflow takes another course from here on, and
+ * conversations that were begun before go on with theirs (`patched`).
+ */
+import type { Edit } from "./sources.ts";
+
+export const NEXT_RELEASE: readonly Edit[] = [
+  {
+    file: "workflows/operations.ts",
+    from: "(input) => tools.execute({ ...input, profile, operationId, call, mode }),",
+    to: `async (input) => {
+          if (patched("a moment before each tool")) await sleep(1);
+          return tools.execute({ ...input, profile, operationId, call, mode });
+        },`,
+  },
+  {
+    file: "workflows/operations.ts",
+    from: '  sleep,\n} from "@temporalio/workflow";',
+    to: '  patched,\n  sleep,\n} from "@temporalio/workflow";',
+  },
+];
