@@ -11,6 +11,9 @@ const STOP_WITHIN = 9500;
 
 const say = (line: string) => console.log(line);
 
+// Nobody reads any more: no reason to end here, and to leave everything running that was started.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
+
 const config = readConfig();
 const launcher = createLauncher(config, say);
 

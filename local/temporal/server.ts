@@ -13,11 +13,19 @@ import { SEARCH_ATTRIBUTES } from "../../workflows/search-attributes.ts";
 /** Each shard's queues are read 20 times a second by default, and the development server has one shard. */
 const POLLS_PER_SECOND = 2000;
 
-const SETTINGS: Readonly<Record<string, number | boolean>> = {
+/**
+ * A workflow task that is lost with its worker is missed when its time is over: 2 s (WORKFLOW_TASK_TIMEOUT), from the
+ * fourth loss in a row on so much longer, doubled each time. By default it grows to ten minutes, in which the
+ * conversation does nothing and not even a Stop gets through.
+ */
+const LONGEST_GROWTH = "5s";
+
+const SETTINGS: Readonly<Record<string, number | boolean | string>> = {
   "history.transferProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.timerProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.outboundProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.visibilityProcessorMaxPollRPS": POLLS_PER_SECOND,
+  "history.workflowTaskRetryMaxInterval": LONGEST_GROWTH,
   // Activities without a workflow: the questions to a tool host (describeHost, checkDirectory).
   "activity.enableStandalone": true,
 };

@@ -61,7 +61,6 @@ async function refused(dataDir: string, port: number, env?: NodeJS.ProcessEnv): 
   return output();
 }
 
-/** What runs for a launcher on this folder, Postgres included. */
 /** null for a file that is just being written, or has just gone. */
 function identityIn(file: string): ProcessIdentity | null {
   try {
@@ -71,6 +70,7 @@ function identityIn(file: string): ProcessIdentity | null {
   }
 }
 
+/** What runs for a launcher on this folder, Postgres included. */
 function processesOf(dataDir: string): Record<string, ProcessIdentity> {
   const found: Record<string, ProcessIdentity> = {};
   for (const file of readdirSync(join(dataDir, "run"))) {
@@ -214,5 +214,31 @@ describe("npm start", () => {
       await eventually("the end of all", () => !after.some(isRunning), 2000);
     },
     2 * SLOW,
+  );
+
+  test(
+    "goes on when nobody reads what it prints, and leaves nothing running then either",
+    async () => {
+      const dataDir = join(temporaryFolder(), "data");
+      const started = await start(dataDir, await freePort());
+      started.process.stdout?.destroy();
+      started.process.stderr?.destroy();
+      const before = processesOf(dataDir);
+      // This is something to tell.
+      process.kill(before["worker"]?.pid ?? 0, "SIGKILL");
+      await eventually(
+        "another worker",
+        () => {
+          const worker = processesOf(dataDir)["worker"];
+          return worker !== undefined && worker.pid !== before["worker"]?.pid;
+        },
+        SLOW,
+      );
+      const running = Object.values(processesOf(dataDir));
+      started.process.kill("SIGTERM");
+      await once(started.process, "exit");
+      expect(running.filter(isRunning)).toEqual([]);
+    },
+    SLOW,
   );
 });
