@@ -32,7 +32,7 @@ export type World = {
 };
 
 /** Longer than a heartbeat may stay away, or shorter: both happen. */
-const FROZEN_MS = [300, 4_000] as const;
+const FROZEN_MS = [300, 3_500] as const;
 
 /** Resolves when the fault is over; what comes of it may still be going on. */
 export async function inject(name: FaultName, world: World, chance: Random): Promise<void> {

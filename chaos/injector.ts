@@ -19,7 +19,7 @@ const PATIENCE_MS = 15_000;
 /** So long without one, and more of the turns begin. */
 const HURRY_MS = 400;
 /** The chance that a fault does not wait for the one before it. */
-const OVERLAP = 0.25;
+const OVERLAP = 0.4;
 
 export class Injector {
   readonly hits: Hits = Object.fromEntries(
@@ -42,6 +42,8 @@ export class Injector {
       max: 1,
       ...(folder === null ? {} : { host: folder }),
       connect_timeout: 1,
+      // Seconds. By default they grow to twenty, and no commit would be seen in that time.
+      backoff: () => 0.05,
       onnotice: () => undefined,
     });
   }
@@ -65,7 +67,9 @@ export class Injector {
       this.#count(name, found);
       running = Promise.all([running, inject(name, this.#world, chance.fork())]).then(() => undefined);
       void running.then(() =>
-        say(`DEBUG ${name} waited ${Math.round(t1 - t0)} took ${Math.round(performance.now() - t1)}`),
+        say(
+          `DEBUG ${name} ${t1 - t0 > 10000 ? JSON.stringify(found) : ""} waited ${Math.round(t1 - t0)} took ${Math.round(performance.now() - t1)}`,
+        ),
       );
       this.#pace.advance((n + 1) / faults.length);
       if ((n + 1) % 10 === 0) say(`${n + 1} of ${faults.length} faults`);

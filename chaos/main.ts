@@ -1,44 +1,77 @@
 /**
  * `npm run chaos`: people talk with the product while everything that it consists of is killed, frozen and cut off; then
- * it is looked at what is left. `-- --seed 7` repeats a run, `-- --seeds 20` makes so many, `-- --short` a small one.
+ * it is looked at what is left. `-- --seed 7` repeats a run, `-- --seeds 20` makes so many, `-- --short` a small one;
+ * `-- --prove` puts defects in on purpose and looks for a run that finds them.
  */
 import { parseArgs } from "node:util";
-import { FULL, SHORT } from "./plan.ts";
+import { DEFECTS } from "./defects.ts";
+import { FULL, PROOF, SHORT } from "./plan.ts";
 import { run, type Verdict } from "./run.ts";
 
+/** A defect that so many runs do not find is not found. */
+const PROOF_SEEDS = 10;
+
 const { values } = parseArgs({
-  options: { seed: { type: "string" }, seeds: { type: "string" }, short: { type: "boolean" } },
+  options: {
+    seed: { type: "string" },
+    seeds: { type: "string", default: "1" },
+    short: { type: "boolean", default: false },
+    prove: { type: "boolean", default: false },
+  },
 });
 const first = values.seed === undefined ? Date.now() % 2 ** 31 : Number(values.seed);
-const count = Number(values.seeds ?? 1);
-if (!Number.isSafeInteger(first) || !Number.isSafeInteger(count))
-  throw new Error("A seed is a whole number.");
-
-const verdicts: Verdict[] = [];
-for (let n = 0; n < count; n++) {
-  const seed = first + n;
-  console.log(`seed ${seed} (npm run chaos -- --seed ${seed}${values.short === true ? " --short" : ""})`);
-  const verdict = await run({
-    seed,
-    size: values.short === true ? SHORT : FULL,
-    say: (line) => console.log(`  ${line}`),
-  });
-  verdicts.push(verdict);
-  print(verdict);
+const count = Number(values.seeds);
+if (!Number.isSafeInteger(first) || !Number.isSafeInteger(count)) {
+  console.error("A seed, and a number of seeds, is a whole number.");
+  process.exit(2);
 }
-const failed = verdicts.filter(({ complaints }) => complaints.length > 0);
-console.log(
-  `${count - failed.length} of ${count} runs passed${failed.map(({ seed }) => `, ${seed} failed`).join("")}`,
-);
-process.exitCode = failed.length === 0 ? 0 : 1;
+
+process.exitCode = (await (values.prove ? prove() : storms())) ? 0 : 1;
+
+async function storms(): Promise<boolean> {
+  const failed: number[] = [];
+  for (let seed = first; seed < first + count; seed++) {
+    console.log(`seed ${seed} (npm run chaos -- --seed ${seed}${values.short ? " --short" : ""})`);
+    const verdict = await run({ seed, size: values.short ? SHORT : FULL, say });
+    print(verdict);
+    if (verdict.complaints.length > 0) failed.push(seed);
+  }
+  console.log(
+    `${count - failed.length} of ${count} runs passed${failed.map((seed) => `, ${seed} failed`).join("")}`,
+  );
+  return failed.length === 0;
+}
+
+/** Each defect must be found by one of the seeds. */
+async function prove(): Promise<boolean> {
+  let isProven = true;
+  for (const { name, edits, shows } of DEFECTS) {
+    let found: string | undefined;
+    let seed = first - 1;
+    while (found === undefined && ++seed < first + PROOF_SEEDS) {
+      console.log(`"${name}", seed ${seed}`);
+      const { complaints } = await run({ seed, size: PROOF, say, edits });
+      found = complaints.find((complaint) => shows.test(complaint));
+    }
+    console.log(found === undefined ? `"${name}" was NOT found` : `"${name}" was found: ${found}`);
+    isProven &&= found !== undefined;
+  }
+  return isProven;
+}
+
+function say(line: string): void {
+  console.log(`  ${line}`);
+}
 
 function print({ hits, complaints, messages, carriedOver, seconds }: Verdict): void {
-  console.log("  | fault | with a tool under way | a request | a commit | all three |");
+  say("| fault | with a tool under way | a request | a commit | all three |");
   for (const [name, { tool, request, commit, all }] of Object.entries(hits)) {
-    console.log(`  | ${name} | ${tool} | ${request} | ${commit} | ${all} |`);
+    say(`| ${name} | ${tool} | ${request} | ${commit} | ${all} |`);
   }
-  for (const complaint of complaints) console.log(`  ✗ ${complaint.slice(0, 2_000)}`);
-  console.log(
-    `  ${messages} messages in ${seconds} s, ${carriedOver} conversations under both releases: ${complaints.length === 0 ? "all is well" : "FAILED"}`,
+  for (const complaint of complaints) say(`✗ ${complaint.slice(0, 2_000)}`);
+  say(
+    `${messages} messages in ${seconds} s, ${carriedOver} conversations under both releases: ${
+      complaints.length === 0 ? "all is well" : "FAILED"
+    }`,
   );
 }

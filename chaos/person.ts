@@ -19,8 +19,8 @@ export type Accepted = { readonly id: string; readonly delivery: "direct" | "ste
 export type Chapter = { readonly talk: Talk; readonly accepted: Accepted[] };
 
 const RESTING = ["idle", "error", "context_exhausted", "awaiting_mode_approval"];
-/** Milliseconds in which a turn must come to rest, all recoveries included. */
-const PATIENCE_MS = 120_000;
+/** Milliseconds in which something must happen in a conversation that works, all recoveries included. */
+const PATIENCE_MS = 60_000;
 
 type PersonPlan = Plan["conversations"][number];
 
@@ -162,17 +162,36 @@ export class Person {
   /** Nothing may be stuck. */
   async #until(holds: (state: Shown["state"]) => boolean): Promise<void> {
     const { talk } = this;
-    const patience = new AbortController();
-    const stuck = pause(PATIENCE_MS, null, { signal: patience.signal }).then(async () => {
-      throw new Error(`${talk.id} is stuck in ${JSON.stringify(await talk.state())}`);
-    });
+    const reached = new AbortController();
+    const stuck = this.#watch(reached.signal);
     try {
       await Promise.race([talk.untilState(holds), stuck]);
     } finally {
-      patience.abort();
+      reached.abort();
       stuck.catch(() => undefined);
     }
   }
+
+  /** Rejects when nothing has happened for too long. */
+  async #watch(reached: AbortSignal): Promise<never> {
+    const { talk } = this;
+    for (let last = -1; ;) {
+      const { state, lastEvent } = await talk.read();
+      if (lastEvent === last) {
+        const seen = JSON.stringify([state, await pendingOf(this.#product, talk.id)]);
+        throw new Error(`${talk.id} is stuck: ${seen}`);
+      }
+      last = Number(lastEvent);
+      await pause(PATIENCE_MS, null, { signal: reached });
+    }
+  }
+}
+
+/** What Temporal waits for. */
+async function pendingOf({ temporal }: Product, id: string): Promise<unknown> {
+  const { raw } = await temporal.workflow.getHandle(id).describe();
+  const { pendingActivities, pendingChildren, pendingWorkflowTask } = raw;
+  return { pendingActivities, pendingChildren, pendingWorkflowTask };
 }
 
 const isRest = ({ name, data }: Heard): boolean =>

@@ -32,14 +32,18 @@ export type Plan = {
 export type Size = {
   readonly conversations: number;
   readonly turns: number;
+  readonly faults: readonly FaultName[];
   /** How often each fault comes, and how often it must find a tool, a request and a commit under way. */
   readonly hits: number;
   readonly needed: number;
 };
 
-export const FULL: Size = { conversations: 40, turns: 200, hits: 13, needed: 10 };
+export const FULL: Size = { conversations: 40, turns: 200, faults: FAULTS, hits: 11, needed: 10 };
 /** For every build. */
-export const SHORT: Size = { conversations: 12, turns: 36, hits: 2, needed: 1 };
+export const SHORT: Size = { conversations: 12, turns: 36, faults: FAULTS, hits: 2, needed: 1 };
+
+/** For defects that only a frozen worker brings to light. */
+export const PROOF: Size = { conversations: 12, turns: 48, faults: ["freeze worker"], hits: 10, needed: 1 };
 
 const WEIGHTS: Readonly<Record<Exclude<TurnKind, "approval">, number>> = {
   text: 15,
@@ -67,14 +71,14 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
     });
     return { restricted, turns };
   });
-  const names = FAULTS.flatMap((name) => Array.from({ length: size.hits }, () => name));
-  const faults = random.shuffled(names).map((name) => ({ name, afterMs: random.integer(50, 700) }));
+  const names = size.faults.flatMap((name) => Array.from({ length: size.hits }, () => name));
+  const faults = random.shuffled(names).map((name) => ({ name, afterMs: random.integer(20, 250) }));
   return { seed, conversations, faults, chance: random.fork() };
 }
 
 function turnOf(kind: TurnKind, random: Random) {
-  const round = (): Round => Array.from({ length: random.integer(1, 3) }, () => random.integer(50, 900));
-  const rounds = (): readonly Round[] => Array.from({ length: random.integer(2, 5) }, round);
+  const round = (): Round => Array.from({ length: random.integer(1, 3) }, () => random.integer(30, 400));
+  const rounds = (): readonly Round[] => Array.from({ length: random.integer(4, 8) }, round);
   switch (kind) {
     case "text":
       return { kind, words: random.integer(5, 60) };

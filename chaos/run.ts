@@ -8,6 +8,7 @@ import { picture } from "../test/support/pictures.ts";
 import { startProduct } from "../test/support/product.ts";
 import { startProxy, type TcpProxy } from "../test/support/tcp-proxy.ts";
 import * as checks from "./checks.ts";
+import { keepEvidence } from "./evidence.ts";
 import type { World } from "./faults.ts";
 import { Injector, type Hits } from "./injector.ts";
 import { answerOf, SCRIPT, type Places } from "./model.ts";
@@ -32,17 +33,17 @@ export type RunOptions = {
   readonly seed: number;
   readonly size: Size;
   readonly say: (line: string) => void;
-  /** A defect that is put into the product: for the tests of this test. */
-  readonly defect?: readonly Edit[];
+  /** What is changed in the product: a defect, for the tests of this test. */
+  readonly edits?: readonly Edit[];
 };
 
-export async function run({ seed, size, say, defect = [] }: RunOptions): Promise<Verdict> {
+export async function run({ seed, size, say, edits = [] }: RunOptions): Promise<Verdict> {
   const began = performance.now();
   const plan = planOf(seed, size, (await sandboxOfHost()).available);
   const folder = mkdtempSync(join(tmpdir(), "bedrock-chaos-"));
   const places = await placesIn(folder);
   const sources = new Sources(join(folder, "sources"));
-  sources.change(defect);
+  sources.change(edits);
   const ends: (() => Promise<unknown>)[] = [];
   try {
     const stage = await build(folder, sources, ends);
@@ -56,6 +57,10 @@ export async function run({ seed, size, say, defect = [] }: RunOptions): Promise
     const { complaints, carriedOver } = await look(stage, people, places);
     complaints.push(...misses(hits, size));
     if (carriedOver < size.needed) complaints.push(`${carriedOver} conversations ran under both releases`);
+    if (complaints.length > 0) {
+      const logs = [join(folder, "data", "logs"), join(folder, "second-worker")];
+      say(`kept in ${await keepEvidence(seed, complaints, stage.product, logs)}`);
+    }
     const messages = people.flatMap(({ chapters }) => chapters.flatMap(({ accepted }) => accepted)).length;
     const seconds = Math.round((performance.now() - began) / 1_000);
     return { seed, complaints, hits, messages, carriedOver, seconds };
@@ -115,7 +120,9 @@ async function storm(plan: Plan, stage: Stage, { places, deploy, say }: Doing) {
     pace.advance(1);
     await injector.close();
   }
+  say(`DEBUG ${performance.now()} faults over`);
   await Promise.all(lives);
+  say(`DEBUG ${performance.now()} lives over`);
   return { people, hits: injector.hits };
 }
 
@@ -136,6 +143,7 @@ async function look({ product, workers }: Stage, people: readonly Person[], plac
         person.farewell().catch((error: unknown) => void person.complaints.push(String(error))),
       ),
     );
+    console.log(`DEBUG ${performance.now()} farewell`);
     const complaints = people.flatMap((person) => person.complaints);
     const chapters = people.flatMap((person) => person.chapters);
     for (const chapter of chapters) {
@@ -143,10 +151,13 @@ async function look({ product, workers }: Stage, people: readonly Person[], plac
     }
     complaints.push(...(await checks.checkLedger(db, places.ledger)), ...checks.checkRequests(product));
     complaints.push(...(await checks.checkSurvivors(places.cwd)));
+    console.log(`DEBUG ${performance.now()} checked`);
     // Workers that remember nothing have to replay.
     await workers.restart();
     const families = await Promise.all(chapters.map(({ talk }) => checks.familyOf(db, talk.id)));
-    for (const id of families.flat()) complaints.push(...(await checks.checkReplay(product, db, id)));
+    const replayed = families.flat().map((id) => checks.checkReplay(product, db, id));
+    complaints.push(...(await Promise.all(replayed)).flat());
+    console.log(`DEBUG ${performance.now()} replayed`);
     const carriedOver = await checks.countCarriedOver(product, families.flat());
     for (const { talk } of chapters) talk.close();
     return { complaints, carriedOver };

@@ -1,0 +1,56 @@
+/** Owns: defects that a run must find: who puts one in and still sees a run pass has a test that shows nothing. */
+import type { Edit } from "./sources.ts";
+
+export type Defect = {
+  readonly name: string;
+  readonly edits: readonly Edit[];
+  /** The complaint that it must lead to; anything else does not count. */
+  readonly shows: RegExp;
+};
+
+/** A commit answers everybody that the row waits for just them. */
+const FENCE_OFF: Defect = {
+  name: "fence off",
+  shows: /^\S+ (began|ran) /,
+  edits: [
+    {
+      file: "db/migrations/0001_commit_batches.sql",
+      from: "  IF jsonb_typeof(claimant) = 'object' AND claimant ->> 'operationId' = awaited THEN",
+      to: `  awaited := coalesce(claimant ->> 'operationId', awaited);
+  IF jsonb_typeof(claimant) = 'object' AND claimant ->> 'operationId' = awaited THEN`,
+    },
+    {
+      file: "db/migrations/0001_commit_batches.sql",
+      from: "    granted := r.claim IS NULL",
+      to: "    granted := true OR r.claim IS NULL",
+    },
+  ],
+};
+
+/** A stopped tool is answered at once, and dies a little later. */
+const IDLE_BEFORE_THE_KILL: Defect = {
+  name: "idle before the kill",
+  shows: /: at rest, and .* alive$/,
+  edits: [
+    {
+      file: "activities/tools.ts",
+      from: "  const { status, output } = await runTool(call.name, call.input, {",
+      to: `  const late = new AbortController();
+  const stopped = new Promise<Awaited<ReturnType<typeof runTool>>>((resolve) => {
+    ends.signal.addEventListener("abort", () => {
+      setTimeout(() => late.abort(), 250);
+      resolve({ status: "interrupted", output: [] });
+    });
+  });
+  const tool = runTool(call.name, call.input, {`,
+    },
+    { file: "activities/tools.ts", from: "    ...ends,\n", to: "    ...ends,\n    signal: late.signal,\n" },
+    {
+      file: "activities/tools.ts",
+      from: "  // Live text that is still on its way",
+      to: "  const { status, output } = await Promise.race([tool, stopped]);\n  // Live text that is still on its way",
+    },
+  ],
+};
+
+export const DEFECTS: readonly Defect[] = [FENCE_OFF, IDLE_BEFORE_THE_KILL];

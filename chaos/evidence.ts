@@ -1,0 +1,29 @@
+/** Owns: what is kept of a run that failed: the histories of the conversations that are complained of, and the logs. */
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Product } from "../test/support/product.ts";
+
+const ROOT = join(import.meta.dirname, "..", "reports", "chaos");
+const ID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+
+/** @returns the folder with it */
+export async function keepEvidence(
+  seed: number,
+  complaints: readonly string[],
+  { temporal }: Product,
+  logs: readonly string[],
+): Promise<string> {
+  const folder = join(ROOT, String(seed));
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "complaints.txt"), complaints.join("\n"));
+  for (const log of logs) cpSync(log, folder, { recursive: true, filter: (path) => !path.endsWith(".json") });
+  const ids = new Set(complaints.flatMap((complaint) => complaint.match(ID) ?? []));
+  for (const id of ids) {
+    const history = await temporal.workflow
+      .getHandle(id)
+      .fetchHistory()
+      .catch((error: unknown) => String(error));
+    writeFileSync(join(folder, `${id}.json`), JSON.stringify(history, null, 2));
+  }
+  return folder;
+}
