@@ -10,7 +10,12 @@ import { clock, isOver, type Lease } from "../sandbox/lease.ts";
 
 /** Milliseconds; less than the heartbeat timeout of workflows/activities.ts by what it takes to end a tool. */
 const LEASE_MS = 1_600;
-/** What began long ago for the server, with a worker that was frozen, is told so soon. */
+/**
+ * What was ordered longer ago has waited in its queue, or in the socket of a worker that was frozen: then it was given
+ * up. It is not begun before the server has answered a heartbeat. By the clocks of two hosts: they may differ by as much
+ * as LEASE_MS leaves.
+ */
+const FRESH_MS = 1_000;
 const FIRST_BEAT_MS = 100;
 const BEAT_EVERY_MS = 500;
 /** The SDK ends what does not beat by it, too, for seven seconds. */
@@ -25,26 +30,33 @@ export type ActivityLease = Lease & {
 /** Beats while `body` runs. */
 export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): Promise<T> {
   const context = Context.current();
-  const { taskToken } = context.info;
+  const { taskToken, currentAttemptScheduledTimestampMs: ordered } = context.info;
   const { workflowService, options } = context.client;
-  const lease = new ServerLease(context.cancellationSignal);
+  const age = Math.max(0, Date.now() - ordered);
+  const isFresh = age < FRESH_MS;
+  const lease = new ServerLease(context.cancellationSignal, isFresh ? LEASE_MS - age : LEASE_MS);
   let beats = 0;
-  const beat = (): void => {
-    timer = setTimeout(beat, BEAT_EVERY_MS);
-    if (lease.signal.aborted) return;
-    const sent = clock();
-    workflowService.recordActivityTaskHeartbeat({ namespace: options.namespace, taskToken }).then(
-      ({ cancelRequested }) => (cancelRequested ? lease.end() : lease.renew(sent)),
-      (error: unknown) => {
-        const code: number | null = isGrpcServiceError(error) ? error.code : null;
-        // Given up already. Anything else may pass.
-        if (code === NOT_FOUND) lease.end();
-      },
-    );
+  const beat = async (): Promise<void> => {
     if (++beats % BEATS_TO_SDK === 0) context.heartbeat();
+    const sent = clock();
+    try {
+      const request = { namespace: options.namespace, taskToken };
+      const { cancelRequested } = await workflowService.recordActivityTaskHeartbeat(request);
+      if (cancelRequested) lease.end();
+      else lease.renew(sent);
+    } catch (error) {
+      const code: number | null = isGrpcServiceError(error) ? error.code : null;
+      // Given up already. Anything else may pass, but proves nothing.
+      if (code === NOT_FOUND || (!isFresh && beats === 1)) lease.end();
+    }
   };
-  let timer = setTimeout(beat, FIRST_BEAT_MS);
+  const beatAgain = (): void => {
+    timer = setTimeout(beatAgain, BEAT_EVERY_MS);
+    if (!lease.signal.aborted) void beat();
+  };
+  let timer = setTimeout(beatAgain, isFresh ? FIRST_BEAT_MS : BEAT_EVERY_MS);
   try {
+    if (!isFresh) await Promise.race([beat(), lease.ended]);
     return await body(lease);
   } finally {
     clearTimeout(timer);
@@ -56,12 +68,22 @@ class ServerLease implements ActivityLease {
   readonly signal: AbortSignal;
   readonly #ended = new AbortController();
   readonly #listeners = new Set<() => void>();
-  #until = clock() + LEASE_MS;
+  #until: number;
   #timer: NodeJS.Timeout;
 
-  constructor(cancelled: AbortSignal) {
+  /** @param ms for which it lasts if it is not renewed */
+  constructor(cancelled: AbortSignal, ms: number) {
     this.signal = AbortSignal.any([cancelled, this.#ended.signal]);
-    this.#timer = setTimeout(() => this.end(), LEASE_MS);
+    this.#until = clock() + ms;
+    this.#timer = setTimeout(() => this.end(), ms);
+  }
+
+  /** Resolves when it has ended for whatever reason. */
+  get ended(): Promise<void> {
+    return new Promise((resolve) => {
+      this.signal.addEventListener("abort", () => resolve(), { once: true });
+      if (this.signal.aborted) resolve();
+    });
   }
 
   get until(): number {

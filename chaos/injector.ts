@@ -61,16 +61,9 @@ export class Injector {
       if (n === middle) deployed = deploy();
       await pause(afterMs);
       if (chance.next() >= OVERLAP) await running;
-      const t0 = performance.now();
       const found = await this.#goodMoment();
-      const t1 = performance.now();
       this.#count(name, found);
       running = Promise.all([running, inject(name, this.#world, chance.fork())]).then(() => undefined);
-      void running.then(() =>
-        say(
-          `DEBUG ${name} ${t1 - t0 > 10000 ? JSON.stringify(found) : ""} waited ${Math.round(t1 - t0)} took ${Math.round(performance.now() - t1)}`,
-        ),
-      );
       this.#pace.advance((n + 1) / faults.length);
       if ((n + 1) % 10 === 0) say(`${n + 1} of ${faults.length} faults`);
     }

@@ -120,9 +120,7 @@ async function storm(plan: Plan, stage: Stage, { places, deploy, say }: Doing) {
     pace.advance(1);
     await injector.close();
   }
-  say(`DEBUG ${performance.now()} faults over`);
   await Promise.all(lives);
-  say(`DEBUG ${performance.now()} lives over`);
   return { people, hits: injector.hits };
 }
 
@@ -143,7 +141,6 @@ async function look({ product, workers }: Stage, people: readonly Person[], plac
         person.farewell().catch((error: unknown) => void person.complaints.push(String(error))),
       ),
     );
-    console.log(`DEBUG ${performance.now()} farewell`);
     const complaints = people.flatMap((person) => person.complaints);
     const chapters = people.flatMap((person) => person.chapters);
     for (const chapter of chapters) {
@@ -151,13 +148,11 @@ async function look({ product, workers }: Stage, people: readonly Person[], plac
     }
     complaints.push(...(await checks.checkLedger(db, places.ledger)), ...checks.checkRequests(product));
     complaints.push(...(await checks.checkSurvivors(places.cwd)));
-    console.log(`DEBUG ${performance.now()} checked`);
     // Workers that remember nothing have to replay.
     await workers.restart();
     const families = await Promise.all(chapters.map(({ talk }) => checks.familyOf(db, talk.id)));
     const replayed = families.flat().map((id) => checks.checkReplay(product, db, id));
     complaints.push(...(await Promise.all(replayed)).flat());
-    console.log(`DEBUG ${performance.now()} replayed`);
     const carriedOver = await checks.countCarriedOver(product, families.flat());
     for (const { talk } of chapters) talk.close();
     return { complaints, carriedOver };
