@@ -52,7 +52,7 @@ export async function checkAccepted({ talk, accepted }: Chapter): Promise<string
   return complaints.map((each) => `${talk.id}: ${each}`);
 }
 
-/** Its client heard each event once and in order. */
+/** Its client heard each event once and in order, and of each message once. */
 export async function checkHeard(db: Database, { talk }: Chapter): Promise<string[]> {
   const rows = await db.sql<{ number: number }[]>`
     select number from events where conversation_id = ${talk.id} order by number`;
@@ -61,9 +61,17 @@ export async function checkHeard(db: Database, { talk }: Chapter): Promise<strin
   while ((talk.heard.at(-1)?.id ?? 0) < last && performance.now() < until) await pause(50);
   const heard = talk.heard.map(({ id }) => id);
   const stored = rows.map(({ number }) => number).filter((number) => number >= (heard[0] ?? last + 1));
-  return isDeepStrictEqual(heard, stored)
+  const complaints = isDeepStrictEqual(heard, stored)
     ? []
-    : [`${talk.id}: heard ${heard.length} events of ${stored.length}, or not in order`];
+    : [`heard ${heard.length} events of ${stored.length}, or not in order`];
+  const times = new Map<string, number>();
+  for (const { name, data } of talk.heard) {
+    if (name !== "message.added") continue;
+    const id = String(data["id"]);
+    times.set(id, (times.get(id) ?? 0) + 1);
+  }
+  for (const [id, n] of times) if (n > 1) complaints.push(`message ${id} was told of ${n} times`);
+  return complaints.map((each) => `${talk.id}: ${each}`);
 }
 
 /** The row is what the workflow's history says when it is replayed, and nothing is unconfirmed. */

@@ -8,19 +8,37 @@ export type Defect = {
   readonly shows: RegExp;
 };
 
-/** A commit answers everybody that the row waits for just them. */
+const COMMIT = "db/migrations/0001_commit_batches.sql";
+
+/** A commit is applied whatever the row says, and answers everybody that the row waits for just them. */
 const FENCE_OFF: Defect = {
   name: "fence off",
-  shows: /^\S+ (began|ran) /,
+  shows: /told of \d+ times|ran \d+ times| began |step \d+ in its workflow|its workflow says/,
   edits: [
     {
-      file: "db/migrations/0001_commit_batches.sql",
+      file: COMMIT,
+      from: "    existed := FOUND;\n",
+      to: `    existed := FOUND;
+    IF existed AND jsonb_array_length(p -> 'batches') > 0 THEN
+      r.step := (p #>> '{batches,0,step}')::bigint - 1;
+      r.batch_id := p #>> '{batches,0,previous}';
+    END IF;
+`,
+    },
+    {
+      file: COMMIT,
+      from: `        "cycleId" text, "createdAt" timestamptz);`,
+      to: `        "cycleId" text, "createdAt" timestamptz)
+      ON CONFLICT DO NOTHING;`,
+    },
+    {
+      file: COMMIT,
       from: "  IF jsonb_typeof(claimant) = 'object' AND claimant ->> 'operationId' = awaited THEN",
       to: `  awaited := coalesce(claimant ->> 'operationId', awaited);
   IF jsonb_typeof(claimant) = 'object' AND claimant ->> 'operationId' = awaited THEN`,
     },
     {
-      file: "db/migrations/0001_commit_batches.sql",
+      file: COMMIT,
       from: "    granted := r.claim IS NULL",
       to: "    granted := true OR r.claim IS NULL",
     },

@@ -71,7 +71,8 @@ export class Person {
   async farewell(): Promise<void> {
     const state = await this.#rest();
     if (state === "context_exhausted") return;
-    await this.#say("Farewell.");
+    // Something to do of its own: the model may not have answered the one before.
+    await this.#say(directiveText({ kind: "text", id: "farewell", place: 0, words: 1 }));
     const end = await this.#rest();
     if (end !== "idle") this.complaints.push(`${this.talk.id}: the last message ended in ${end}`);
   }

@@ -42,8 +42,14 @@ export const FULL: Size = { conversations: 40, turns: 200, faults: FAULTS, hits:
 /** For every build. */
 export const SHORT: Size = { conversations: 12, turns: 36, faults: FAULTS, hits: 2, needed: 1 };
 
-/** For defects that only a frozen worker brings to light. */
-export const PROOF: Size = { conversations: 12, turns: 48, faults: ["freeze worker"], hits: 10, needed: 1 };
+/** For defects that must be found: few conversations, and the faults after which something is done twice or late. */
+export const PROOF: Size = {
+  conversations: 12,
+  turns: 48,
+  faults: ["freeze worker", "kill worker", "kill postgres", "freeze postgres"],
+  hits: 3,
+  needed: 1,
+};
 
 const WEIGHTS: Readonly<Record<Exclude<TurnKind, "approval">, number>> = {
   text: 15,
@@ -61,12 +67,13 @@ const RESTRICTED = 8;
 export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
   const random = new Random(seed);
   const places = random.shuffled(Array.from({ length: size.turns }, (_, n) => n));
+  const kinds = random.shuffled(deckOf(size.turns));
   const conversations = Array.from({ length: size.conversations }, (_, c) => {
     const restricted = canRestrict && c % RESTRICTED === 0;
     const mine = places.filter((_place, n) => n % size.conversations === c).sort((a, b) => a - b);
     const turns = mine.map((place, t) => {
       // By an approval it would no longer be Restricted: then it is the last of its turns that asks.
-      const kind = restricted ? (t === mine.length - 1 ? "approval" : "text") : random.pick(WEIGHTS);
+      const kind = restricted ? (t === mine.length - 1 ? "approval" : "text") : (kinds.pop() ?? "text");
       return { id: `c${c}t${t}`, place, ...turnOf(kind, random) };
     });
     return { restricted, turns };
@@ -74,6 +81,15 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
   const names = size.faults.flatMap((name) => Array.from({ length: size.hits }, () => name));
   const faults = random.shuffled(names).map((name) => ({ name, afterMs: random.integer(20, 250) }));
   return { seed, conversations, faults, chance: random.fork() };
+}
+
+/** So many kinds at least, each by its weight: a run has some of all. */
+function deckOf(turns: number): TurnKind[] {
+  const entries = Object.entries(WEIGHTS) as [TurnKind, number][];
+  const sum = entries.reduce((all, [, weight]) => all + weight, 0);
+  return entries.flatMap(([kind, weight]) =>
+    Array.from({ length: Math.ceil((turns * weight) / sum) }, () => kind),
+  );
 }
 
 function turnOf(kind: TurnKind, random: Random) {

@@ -20,14 +20,6 @@ export class Random {
     return least + Math.floor(this.next() * (most - least + 1));
   }
 
-  /** One of them, each as often as its weight. */
-  pick<T extends string>(weights: Readonly<Record<T, number>>): T {
-    const entries = Object.entries(weights) as [T, number][];
-    let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
-    for (const [name, weight] of entries) if ((left -= weight) < 0) return name;
-    throw new Error("nothing to pick from");
-  }
-
   shuffled<T>(values: readonly T[]): T[] {
     const left = [...values];
     const order: T[] = [];

@@ -125,11 +125,12 @@ async function storm(plan: Plan, stage: Stage, { places, deploy, say }: Doing) {
 }
 
 /** Every fault must have found a tool, a request and a commit under way. */
-function misses(hits: Hits, { needed }: Size): string[] {
-  return Object.entries(hits).flatMap(([name, found]) =>
-    (["tool", "request", "commit"] as const).flatMap((what) =>
-      found[what] >= needed ? [] : [`"${name}" found a ${what} under way ${found[what]} times of ${needed}`],
-    ),
+function misses(hits: Hits, { faults, needed }: Size): string[] {
+  return faults.flatMap((name) =>
+    (["tool", "request", "commit"] as const).flatMap((what) => {
+      const times = hits[name][what];
+      return times >= needed ? [] : [`"${name}" found a ${what} under way ${times} times of ${needed}`];
+    }),
   );
 }
 
