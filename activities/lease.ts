@@ -15,8 +15,7 @@ const LEASE_MS = 1_600;
  * up. It is not begun before the server has answered a heartbeat. By the clocks of two hosts: they may differ by as much
  * as LEASE_MS leaves.
  */
-const FRESH_MS = 1_000;
-const FIRST_BEAT_MS = 100;
+const FRESH_MS = 500;
 const BEAT_EVERY_MS = 500;
 /** The SDK ends what does not beat by it, too, for seven seconds. */
 const BEATS_TO_SDK = 6;
@@ -54,7 +53,7 @@ export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): 
     timer = setTimeout(beatAgain, BEAT_EVERY_MS);
     if (!lease.signal.aborted) void beat();
   };
-  let timer = setTimeout(beatAgain, isFresh ? FIRST_BEAT_MS : BEAT_EVERY_MS);
+  let timer = setTimeout(beatAgain, BEAT_EVERY_MS);
   try {
     if (!isFresh) await Promise.race([beat(), lease.ended]);
     return await body(lease);

@@ -26,13 +26,27 @@ if (!Number.isSafeInteger(first) || !Number.isSafeInteger(count)) {
   process.exit(2);
 }
 
-process.exitCode = (await (values.prove ? prove() : storms())) ? 0 : 1;
+class Interrupted extends Error {}
+const interrupted = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.once(signal, () => {
+    console.log("Stopping what was started");
+    interrupted.abort(new Interrupted());
+  });
+}
+
+try {
+  process.exitCode = (await (values.prove ? prove() : storms())) ? 0 : 1;
+} catch (error) {
+  if (!(error instanceof Interrupted)) throw error;
+  process.exit(1);
+}
 
 async function storms(): Promise<boolean> {
   const failed: number[] = [];
   for (let seed = first; seed < first + count; seed++) {
     console.log(`seed ${seed} (npm run chaos -- --seed ${seed}${values.short ? " --short" : ""})`);
-    const verdict = await run({ seed, size: values.short ? SHORT : FULL, say });
+    const verdict = await run({ seed, size: values.short ? SHORT : FULL, say }, interrupted.signal);
     print(verdict);
     if (verdict.complaints.length > 0) failed.push(seed);
   }
@@ -50,7 +64,7 @@ async function prove(): Promise<boolean> {
     let seed = first - 1;
     while (found === undefined && ++seed < first + PROOF_SEEDS) {
       console.log(`"${name}", seed ${seed}`);
-      const { complaints } = await run({ seed, size: PROOF, say, edits });
+      const { complaints } = await run({ seed, size: PROOF, say, edits }, interrupted.signal);
       found = complaints.find((complaint) => shows.test(complaint));
     }
     console.log(found === undefined ? `"${name}" was NOT found` : `"${name}" was found: ${found}`);

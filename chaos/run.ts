@@ -37,42 +37,54 @@ export type RunOptions = {
   readonly edits?: readonly Edit[];
 };
 
-export async function run({ seed, size, say, edits = [] }: RunOptions): Promise<Verdict> {
-  const began = performance.now();
-  const plan = planOf(seed, size, (await sandboxOfHost()).available);
+/** @throws what `interrupted` was aborted with, when everything that was started has ended. */
+export async function run(options: RunOptions, interrupted: AbortSignal): Promise<Verdict> {
   const folder = mkdtempSync(join(tmpdir(), "bedrock-chaos-"));
-  const places = await placesIn(folder);
-  const sources = new Sources(join(folder, "sources"));
-  sources.change(edits);
   const ends: (() => Promise<unknown>)[] = [];
+  const interruption = new Promise<never>((_resolve, reject) => {
+    interrupted.addEventListener("abort", () => reject(interrupted.reason as Error), { once: true });
+  });
   try {
-    const stage = await build(folder, sources, ends);
-    stage.product.model.script(SCRIPT, ({ body }) => answerOf(body, places));
-    const deploy = async (): Promise<void> => {
-      sources.change(NEXT_RELEASE);
-      await stage.workers.roll();
-    };
-    const { people, hits } = await storm(plan, stage, { places, deploy, say });
-    say("the storm is over; looking at what is left");
-    const { complaints, carriedOver } = await look(stage, people, places);
-    complaints.push(...misses(hits, size));
-    if (carriedOver < size.needed) complaints.push(`${carriedOver} conversations ran under both releases`);
-    if (complaints.length > 0) {
-      const logs = [join(folder, "data", "logs"), join(folder, "second-worker")];
-      say(`kept in ${await keepEvidence(seed, complaints, stage.product, logs)}`);
-    }
-    const messages = people.flatMap(({ chapters }) => chapters.flatMap(({ accepted }) => accepted)).length;
-    const seconds = Math.round((performance.now() - began) / 1_000);
-    return { seed, complaints, hits, messages, carriedOver, seconds };
+    return await Promise.race([perform(options, folder, ends), interruption]);
   } finally {
     for (const end of ends.reverse()) await end();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
+/** @param ends gets what ends it, part by part */
+async function perform(
+  { seed, size, say, edits = [] }: RunOptions,
+  folder: string,
+  ends: (() => Promise<unknown>)[],
+): Promise<Verdict> {
+  const began = performance.now();
+  const plan = planOf(seed, size, (await sandboxOfHost()).available);
+  const places = await placesIn(folder);
+  const sources = new Sources(join(folder, "sources"));
+  sources.change(edits);
+  const stage = await build(folder, sources, ends);
+  stage.product.model.script(SCRIPT, ({ body }) => answerOf(body, places));
+  const deploy = async (): Promise<void> => {
+    sources.change(NEXT_RELEASE);
+    await stage.workers.roll();
+  };
+  const { people, hits } = await storm(plan, stage, { places, deploy, say });
+  say("the storm is over; looking at what is left");
+  const { complaints, carriedOver } = await look(stage, people, places);
+  complaints.push(...misses(hits, size));
+  if (carriedOver < size.needed) complaints.push(`${carriedOver} conversations ran under both releases`);
+  if (complaints.length > 0) {
+    const logs = [join(folder, "data", "logs"), join(folder, "second-worker")];
+    say(`kept in ${await keepEvidence(seed, complaints, stage.product, logs)}`);
+  }
+  const messages = people.flatMap(({ chapters }) => chapters.flatMap(({ accepted }) => accepted)).length;
+  const seconds = Math.round((performance.now() - began) / 1_000);
+  return { seed, complaints, hits, messages, carriedOver, seconds };
+}
+
 type Stage = Omit<World, "conversations">;
 
-/** @param ends gets what ends it, part by part */
 async function build(folder: string, { root }: Sources, ends: (() => Promise<unknown>)[]): Promise<Stage> {
   const dataDir = join(folder, "data");
   const proxies: TcpProxy[] = [];

@@ -2,6 +2,7 @@
  * Owns: one request to the provider, from sending it to its outcome. It is asked once: trying again is decided
  * elsewhere, with the outcome's `retryable`.
  */
+import { setImmediate } from "node:timers/promises";
 import type {
   MessageCreateParamsStreaming,
   RawMessageStreamEvent,
@@ -31,6 +32,9 @@ const STALL_MS = 120_000;
 /** For the connection to end by itself after `message_stop`, so that it can be used again. */
 const DRAIN_MS = 1_000;
 
+/** Of events that are there already; then others have their turn: they are taken without one, and may be thousands. */
+const TURN_MS = 10;
+
 /** Asks the model. Never rejects. */
 export async function ask(asking: Asking): Promise<LlmOutcome> {
   const { client, request, signal, onDelta, stallMs = STALL_MS } = asking;
@@ -45,12 +49,17 @@ export async function ask(asking: Asking): Promise<LlmOutcome> {
     const stream = await client.messages.create(request, { signal: upstream.signal });
     const events = stream[Symbol.asyncIterator]();
     const response = new Accumulator();
+    let turned = performance.now();
     for (;;) {
       // Pings do not get here: the SDK drops them. A provider that only pings has stalled.
       const next = await events.next();
       if (isAborted()) return { kind: "aborted" };
       if (next.done === true) break;
       watchdog.reset();
+      if (performance.now() - turned > TURN_MS) {
+        await setImmediate();
+        turned = performance.now();
+      }
       const delta = response.push(next.value);
       if (delta !== null) onDelta?.(delta);
       if (!response.complete) continue;

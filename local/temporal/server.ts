@@ -121,15 +121,31 @@ export type RunningTemporal = {
   stop(): Promise<void>;
 };
 
-/** Starts a server for a test: a child that ends with this process, on free ports unless they are given. */
-export async function startTemporal(options: {
+type TestServer = {
   readonly binary: string;
   readonly dbFile?: string;
   readonly port?: number;
   readonly uiPort?: number | null;
   readonly pushesCancels?: boolean;
-}): Promise<RunningTemporal> {
-  const { port = await freePort(), uiPort = null } = options;
+};
+
+/** A free port may be taken by another before the server listens on it. */
+const PORTS_TRIED = 3;
+
+/** Starts a server for a test: a child that ends with this process, on free ports unless they are given. */
+export async function startTemporal(options: TestServer): Promise<RunningTemporal> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await startOn(options.port ?? (await freePort()), options);
+    } catch (error) {
+      const isTaken = sentenceOf(error).includes("address already in use");
+      if (!isTaken || options.port !== undefined || tried === PORTS_TRIED) throw error;
+    }
+  }
+}
+
+async function startOn(port: number, options: TestServer): Promise<RunningTemporal> {
+  const { uiPort = null } = options;
   const { command, args, env } = temporalCommand({ ...options, port, uiPort });
   const child = spawn(command, args, { env, stdio: ["ignore", "ignore", "pipe"] });
   let said = "";

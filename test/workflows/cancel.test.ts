@@ -94,8 +94,7 @@ async function openApart(system: System) {
   await system.startWorker();
   const name = randomUUID();
   const tag = system.model.script(name, (_request, n) =>
-    // Between two beats: the first comes soon.
-    say(toolCall("bash", { command: `sleep 0.2; ${TREE.replace("$NAME", `${name}-${n - 1}`)}` })),
+    say(toolCall("bash", { command: TREE.replace("$NAME", `${name}-${n - 1}`) })),
   );
   return { conversation, tag, pid: (n: number) => pidIn(join(system.cwd, `pid-${name}-${n}`)) };
 }
