@@ -1,5 +1,5 @@
 /** Owns: what must hold when the storm is over. Each check gives sentences about what does not. */
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Database } from "../db/connect.ts";
@@ -8,6 +8,7 @@ import { loadConversation } from "../db/load.ts";
 import type { Conversation } from "../machine/conversation.ts";
 import { isWorking } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
+import { processesWhere } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
 import { stateQuery } from "../workflows/contract.ts";
 import type { Accepted, Chapter } from "./person.ts";
@@ -139,16 +140,18 @@ export async function checkSurvivors(cwd: string): Promise<string[]> {
 }
 
 function processesIn(cwd: string): string[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        if (!readlinkSync(`/proc/${pid}/cwd`).startsWith(cwd)) return [];
-        return [`${pid} ${readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")}`];
-      } catch {
-        return [];
-      }
-    });
+  return processesWhere((pid) => readlinkSync(`/proc/${pid}/cwd`).startsWith(cwd)).map(
+    (pid) => `${pid} ${commandOf(pid)}`,
+  );
+}
+
+/** Of one that has ended meanwhile, nothing. */
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+  } catch {
+    return "";
+  }
 }
 
 /** How many conversations ran tools under the first release, and then under the second. */

@@ -3,7 +3,8 @@
  * one. A run in which the faults missed shows nothing.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import postgres from "postgres";
+import type { Sql } from "postgres";
+import { openClient } from "../db/connect.ts";
 import { FAULTS, inject, type FaultName, type World } from "./faults.ts";
 import type { Pace } from "./pace.ts";
 import type { Plan } from "./plan.ts";
@@ -28,24 +29,13 @@ export class Injector {
   readonly #world: World;
   readonly #people: readonly Person[];
   readonly #pace: Pace;
-  readonly #sql: postgres.Sql;
+  readonly #sql: Sql;
 
   constructor(world: World, people: readonly Person[], pace: Pace) {
     this.#world = world;
     this.#people = people;
     this.#pace = pace;
-    const { product } = world;
-    const url = new URL(product.databaseUrl);
-    const folder = url.searchParams.get("host");
-    url.searchParams.delete("host");
-    this.#sql = postgres(url.href, {
-      max: 1,
-      ...(folder === null ? {} : { host: folder }),
-      connect_timeout: 1,
-      // Seconds. By default they grow to twenty, and no commit would be seen in that time.
-      backoff: () => 0.05,
-      onnotice: () => undefined,
-    });
+    this.#sql = openClient(world.product.databaseUrl, "chaos");
   }
 
   /** @param deploy is begun in the middle of it, and is not waited for before the end. */

@@ -19,12 +19,14 @@ const { values } = parseArgs({
     prove: { type: "boolean", default: false },
   },
 });
-const first = values.seed === undefined ? Date.now() % 2 ** 31 : Number(values.seed);
+const named = values.seed === undefined ? null : Number(values.seed);
 const count = Number(values.seeds);
-if (!Number.isSafeInteger(first) || !Number.isSafeInteger(count)) {
+if (!Number.isSafeInteger(named ?? 0) || !Number.isSafeInteger(count)) {
   console.error("A seed, and a number of seeds, is a whole number.");
   process.exit(2);
 }
+/** The seed of a run: the clock's, or one after the other from the one that is named. */
+const seedOf = (run: number): number => (named === null ? Date.now() % 2 ** 31 : named + run);
 
 class Interrupted extends Error {}
 const interrupted = new AbortController();
@@ -43,17 +45,18 @@ try {
 }
 
 async function storms(): Promise<boolean> {
-  const failed: number[] = [];
-  for (let seed = first; seed < first + count; seed++) {
+  const verdicts: Verdict[] = [];
+  for (let i = 0; i < count; i++) {
+    const seed = seedOf(i);
     console.log(`seed ${seed} (npm run chaos -- --seed ${seed}${values.short ? " --short" : ""})`);
     const verdict = await run({ seed, size: values.short ? SHORT : FULL, say }, interrupted.signal);
     print(verdict);
-    if (verdict.complaints.length > 0) failed.push(seed);
+    verdicts.push(verdict);
   }
-  console.log(
-    `${count - failed.length} of ${count} runs passed${failed.map((seed) => `, ${seed} failed`).join("")}`,
-  );
-  return failed.length === 0;
+  if (count > 1) printTogether(verdicts);
+  const passed = verdicts.filter(({ complaints }) => complaints.length === 0).length;
+  console.log(`${passed} of ${count} runs passed`);
+  return passed === count;
 }
 
 /** Each defect must be found by one of the seeds. */
@@ -61,8 +64,8 @@ async function prove(): Promise<boolean> {
   let isProven = true;
   for (const { name, edits, shows } of DEFECTS) {
     let found: string | undefined;
-    let seed = first - 1;
-    while (found === undefined && ++seed < first + PROOF_SEEDS) {
+    for (let i = 0; i < PROOF_SEEDS && found === undefined; i++) {
+      const seed = seedOf(i);
       console.log(`"${name}", seed ${seed}`);
       const { complaints } = await run({ seed, size: PROOF, say, edits }, interrupted.signal);
       found = complaints.find((complaint) => shows.test(complaint));
@@ -88,4 +91,23 @@ function print({ hits, complaints, messages, carriedOver, seconds }: Verdict): v
       complaints.length === 0 ? "all is well" : "FAILED"
     }`,
   );
+}
+
+/** One line a run; of the faults, how often the one that found least did. */
+function printTogether(verdicts: readonly Verdict[]): void {
+  console.log(
+    "| seed | messages | under both releases | each fault met a tool | a request | a commit | s | |",
+  );
+  console.log(
+    "| ---- | -------- | ------------------- | --------------------- | --------- | -------- | - | - |",
+  );
+  for (const { seed, messages, carriedOver, hits, seconds, complaints } of verdicts) {
+    const least = (what: "tool" | "request" | "commit"): number =>
+      Math.min(...Object.values(hits).map((hit) => hit[what]));
+    const [tool, request, commit] = [least("tool"), least("request"), least("commit")];
+    const verdict = complaints.length === 0 ? "passed" : "FAILED";
+    console.log(
+      `| ${seed} | ${messages} | ${carriedOver} | ${tool} | ${request} | ${commit} | ${seconds} | ${verdict} |`,
+    );
+  }
 }

@@ -23,7 +23,6 @@ export type Turn = {
 export type TurnKind = Turn["kind"];
 
 export type Plan = {
-  readonly seed: number;
   readonly conversations: readonly { readonly restricted: boolean; readonly turns: readonly Turn[] }[];
   readonly faults: readonly { readonly name: FaultName; readonly afterMs: number }[];
   readonly chance: Random;
@@ -39,7 +38,7 @@ export type Size = {
 };
 
 export const FULL: Size = { conversations: 40, turns: 200, faults: FAULTS, hits: 11, needed: 10 };
-/** For every build. */
+/** A small one. */
 export const SHORT: Size = { conversations: 12, turns: 36, faults: FAULTS, hits: 2, needed: 1 };
 
 /** For defects that must be found: few conversations, and the faults after which something is done twice or late. */
@@ -80,7 +79,7 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
   });
   const names = size.faults.flatMap((name) => Array.from({ length: size.hits }, () => name));
   const faults = random.shuffled(names).map((name) => ({ name, afterMs: random.integer(20, 250) }));
-  return { seed, conversations, faults, chance: random.fork() };
+  return { conversations, faults, chance: random.fork() };
 }
 
 /** So many kinds at least, each by its weight: a run has some of all. */

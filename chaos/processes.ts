@@ -1,6 +1,7 @@
 /** Owns: signals to a process that somebody keeps: it may be away for a moment, and then it is another one. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
+import { processesWhere } from "../test/support/processes.ts";
 
 /** The number of the process as it is now; null, or an error, while there is none. */
 export type Target = () => number | null;
@@ -16,7 +17,7 @@ export async function kill(target: Target, how: "SIGKILL" | "SIGTERM"): Promise<
 export async function freeze(target: Target, ms: number): Promise<void> {
   const pid = await presentPid(target);
   // Each backend of Postgres has a session of its own. A worker's launcher goes on: it is a process of its own.
-  const whom = [pid, ...childrenOf(pid).filter((child) => nameOf(child).startsWith("postgres"))];
+  const whom = [pid, ...backendsOf(pid)];
   for (const each of whom) signal(each, "SIGSTOP");
   try {
     await pause(ms);
@@ -41,24 +42,11 @@ export async function presentPid(target: Target): Promise<number> {
   }
 }
 
-function childrenOf(parent: number): number[] {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  return pids.map(Number).filter((pid) => {
-    try {
-      return /\) . (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1] === String(parent);
-    } catch {
-      return false;
-    }
-  });
-}
-
-function nameOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/comm`, "utf8");
-  } catch {
-    return "";
-  }
-}
+const backendsOf = (postgres: number): number[] =>
+  processesWhere((pid) => {
+    const [, name, parent] = /^\d+ \((.*)\) . (\d+) /s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+    return name?.startsWith("postgres") === true && parent === String(postgres);
+  }).map(Number);
 
 function signal(pid: number, name: NodeJS.Signals): void {
   try {

@@ -6,6 +6,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { loadConfig } from "../config.ts";
+import { workerProcess } from "../local/children.ts";
 import { ManagedProcess } from "../local/managed-process.ts";
 import type { Product } from "../test/support/product.ts";
 import { kill, presentPid, type Target } from "./processes.ts";
@@ -34,24 +36,11 @@ export class Workers {
 
   static async start(product: Product, { root, folder, dataDir, provider }: Place): Promise<Workers> {
     mkdirSync(folder);
+    const config = loadConfig({ DATA_DIR: dataDir, ANTHROPIC_API_KEY: "test-key" });
+    const { databaseUrl, temporalAddress } = product;
+    const spec = workerProcess(config, { databaseUrl, temporalAddress, modelUrl: provider });
     const second = new ManagedProcess(
-      {
-        name: "second-worker",
-        command: process.execPath,
-        args: ["local/run.mjs", "worker.ts"],
-        cwd: root,
-        env: {
-          PATH: process.env["PATH"],
-          HOME: process.env["HOME"],
-          DATABASE_URL: product.databaseUrl,
-          TEMPORAL_ADDRESS: product.temporalAddress,
-          DATA_DIR: dataDir,
-          ANTHROPIC_API_KEY: "test-key",
-          ANTHROPIC_BASE_URL: provider,
-        },
-        ready: { line: /^worker ready/m },
-        stopWithin: 3_500,
-      },
+      { ...spec, name: "second-worker", cwd: root },
       { log: join(folder, "second-worker.log"), identity: join(folder, "second-worker.json") },
       () => undefined,
     );

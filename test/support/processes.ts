@@ -13,14 +13,18 @@ export const pidIn = (path: string): Promise<number> =>
     return /^\d+\n/.test(text) && Number.parseInt(text, 10);
   });
 
-/** The processes with this mark in their environment, which they cannot shed by leaving their parents. */
-export function survivors(mark: string): string[] {
+/** The ids of the processes for which it holds; one that ends while it is looked at is none. */
+export function processesWhere(holds: (pid: string) => boolean): string[] {
   return readdirSync("/proc").filter((pid) => {
     if (!/^\d+$/.test(pid)) return false;
     try {
-      return readFileSync(`/proc/${pid}/environ`, "utf8").includes(`MARK=${mark}`);
+      return holds(pid);
     } catch {
       return false;
     }
   });
 }
+
+/** The processes with this mark in their environment, which they cannot shed by leaving their parents. */
+export const survivors = (mark: string): string[] =>
+  processesWhere((pid) => readFileSync(`/proc/${pid}/environ`, "utf8").includes(`MARK=${mark}`));
