@@ -27,7 +27,7 @@ const SHUTDOWN_LIMIT_MS = 3_000;
 /** Workflows kept in memory; the others are replayed when they are needed (about 220 KB each). */
 const CACHED_WORKFLOWS = 1_000;
 /** Each has two seconds from when it is taken; of many replays at once, after a start, none would be done in time. */
-const CONCURRENT_WORKFLOW_TASKS = 8;
+const CONCURRENT_WORKFLOW_TASKS = 4;
 const CONCURRENT_ACTIVITIES = 200;
 /** Few, because each poll of a worker that froze may swallow a task until that times out. */
 const POLLS = 2;

@@ -117,6 +117,8 @@ export const restartedSignal = defineSignal<[{ policy: "idle" | "resume" }]>("re
 export const stateQuery = defineQuery<{
   conversation: Conversation;
   step: number;
+  /** Of the step; null before the first. */
+  batchId: string | null;
   /** Steps that are not known to be in Postgres. */
   unconfirmed: number;
 }>("state");

@@ -20,6 +20,7 @@ export async function conversation(start: ConversationStart): Promise<SubAgentOu
   setHandler(stateQuery, () => ({
     conversation: runtime.conversation,
     step: runtime.ledger.step,
+    batchId: runtime.ledger.batchId,
     unconfirmed: runtime.ledger.unconfirmed.length,
   }));
   // `temporal workflow cancel` counts as the person's cancel; it does not end the workflow. A sub-agent whose parent's
