@@ -43,11 +43,14 @@ export type Workflows = {
   /**
    * Asks a conversation's workflow, which is started from its row if it does not run: it was archived, closed
    * itself, or was lost (docs/architecture.md, rule 10).
+   *
+   * @param beforeStart rejects when there is nothing to start: asked only where no workflow runs.
    */
   update<Ret, Args extends unknown[]>(
     conversationId: string,
     definition: UpdateDefinition<Ret, Args>,
     args: Args,
+    beforeStart?: () => Promise<void>,
   ): Promise<Ret>;
   /** What Restricted mode has to work with on `host`. May be some seconds old. */
   sandboxOf(host: string): Promise<Sandbox>;
@@ -119,6 +122,7 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
     conversationId: string,
     definition: UpdateDefinition<Ret, Args>,
     args: Args,
+    beforeStart: () => Promise<void> = () => Promise.resolve(),
   ): Promise<Ret> {
     // However often it is sent, it is one update.
     const updateId = randomUUID();
@@ -140,8 +144,10 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
         try {
           return await ask(attempt);
         } catch (error) {
-          if (attempt < ATTEMPTS && isClosed(error)) continue;
-          throw asProblem(error, conversationId);
+          if (!isClosed(error) && grpcCode(error) !== GRPC_INVALID_ARGUMENT)
+            throw asProblem(error, conversationId);
+          if (attempt === 1) await beforeStart();
+          if (attempt === ATTEMPTS || !isClosed(error)) throw asProblem(error, conversationId);
         }
       }
     });

@@ -155,9 +155,9 @@ export function controlRoutes(deps: Deps) {
   return createRouter()
     .openapi(cancel, async (c) => {
       const { id } = c.req.valid("param");
-      await known(id);
       const { clearQueue = false } = c.req.valid("json");
-      const { step, state } = await workflows.update(id, cancelUpdate, [{ clearQueue }]);
+      // What works is stopped though Postgres is away.
+      const { step, state } = await workflows.update(id, cancelUpdate, [{ clearQueue }], () => known(id));
       return c.json({ state, ...(await shown(id, step)) }, 202);
     })
     .openapi(approve, async (c) => {

@@ -5,9 +5,11 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, expect, inject, onTestFinished, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
-import { say, text } from "../../local/scripted/script.ts";
+import { say, text, toolCall } from "../../local/scripted/script.ts";
 import { freshDatabase } from "../support/database.ts";
+import { survivors } from "../support/processes.ts";
 import { startSystem } from "../support/system.ts";
+import { until } from "../support/waiting.ts";
 import { EventReader } from "./sse.ts";
 import { bodyOf, problemOf, type Requests, serveApi, startApiOn } from "./support.ts";
 import { proxyPostgres, startProxy } from "../support/tcp-proxy.ts";
@@ -45,6 +47,16 @@ async function recovered({ get }: Requests): Promise<void> {
   while ((await get("/readyz")).status !== 200);
 }
 
+/** A conversation that runs a command which would not end by itself. */
+async function startCommand(requests: Requests): Promise<{ readonly id: string; readonly mark: string }> {
+  const mark = randomUUID();
+  const command = `MARK=${mark} sleep 300`;
+  const tag = system.model.script(mark, [say(toolCall("bash", { command })), say("Done.")]);
+  const id = await create(requests, { text: `go ${tag}` });
+  await until(() => survivors(mark).length > 0);
+  return { id, mark };
+}
+
 type Call = readonly [method: string, path: string, body?: unknown];
 
 /** All at once: each is answered 503, as a problem that says to try again, within the time. */
@@ -67,7 +79,6 @@ const missing = async ({ get }: Requests): Promise<unknown> =>
 const changes = (id: string): Call[] => [
   ["POST", "/api/conversations", { cwd: system.cwd }],
   ["POST", `/api/conversations/${id}/messages`, { id: "meanwhile", text: "Still there?" }],
-  ["POST", `/api/conversations/${id}/cancel`],
   ["POST", `/api/conversations/${id}/mode`, { mode: "restricted" }],
   ["POST", `/api/conversations/${id}/continuation`],
   ["DELETE", `/api/conversations/${id}/queue/m`],
@@ -97,6 +108,7 @@ test.each([
   await held.reached;
   const events = await follow(api, id);
   const kept = await create(api);
+  const running = await startCommand(api);
 
   onTestFinished(() => postgres.proxy.mend());
   await breakIt();
@@ -105,6 +117,12 @@ test.each([
     missing(api).then((named) => expect(named).toEqual(["postgres"])),
     api.get("/healthz").then((response) => expect(response.status).toBe(200)),
     api.get("/api/models").then((response) => expect(response.status).toBe(200)),
+    // A Stop is for what runs, whether or not it can be stored, or shown, just then.
+    api.send("POST", `/api/conversations/${running.id}/cancel`).then(async ({ status }) => {
+      expect([202, 503]).toContain(status);
+      await until(() => survivors(running.mark).length === 0);
+    }),
+    expectUnavailable(api, [["POST", "/api/conversations/nobody/cancel"]]),
   ]);
   held.release();
   await postgres.proxy.mend();
@@ -121,6 +139,8 @@ test.each([
   const { messages } = await bodyOf(await api.get(`/api/conversations/${id}/messages`));
   const types = (messages as { type: string }[]).map((message) => message.type);
   expect(types).toEqual(["user", "agent", "run_stop", "user", "agent", "run_stop"]);
+  const said = (): Promise<Response> => api.get(`/api/conversations/${running.id}/messages`);
+  await until(async () => (await (await said()).text()).includes('"status":"cancelled"'));
   expect(JSON.stringify(messages)).toContain("Before, and after.");
 });
 
@@ -138,7 +158,12 @@ test.concurrent(
     finished(() => temporal.mend());
     await temporal.cut();
     await Promise.all([
-      expectUnavailable(api, [...changes(id), ["GET", "/api/directories?path=/"], ["POST", path, message]]),
+      expectUnavailable(api, [
+        ...changes(id),
+        ["POST", `/api/conversations/${id}/cancel`],
+        ["GET", "/api/directories?path=/"],
+        ["POST", path, message],
+      ]),
       missing(api).then((named) => expect(named).toEqual(["temporal"])),
       ...[`/api/conversations/${id}`, path, "/api/conversations"].map(async (read) =>
         expect((await api.get(read)).status).toBe(200),
