@@ -1,19 +1,18 @@
 /** Owns: what must hold when the storm is over. Each check gives sentences about what does not. */
-import { readFileSync, readlinkSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Database } from "../db/connect.ts";
-import { children } from "../db/conversations.ts";
+import { readEvents } from "../db/events.ts";
 import { loadConversation } from "../db/load.ts";
-import type { Conversation } from "../machine/conversation.ts";
 import { isWorking } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
-import { processesWhere } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
 import { stateQuery } from "../workflows/contract.ts";
+import { SCRIPT } from "./model.ts";
 import type { Accepted, Chapter } from "./person.ts";
 
-/** Milliseconds in which a client must have heard everything, and everything must be dead. */
+/** Milliseconds in which a client must have heard everything. */
 const PATIENCE_MS = 30_000;
 
 /** Every accepted message is in the history once, in order, or waits visibly. */
@@ -53,26 +52,37 @@ export async function checkAccepted({ talk, accepted }: Chapter): Promise<string
   return complaints.map((each) => `${talk.id}: ${each}`);
 }
 
-/** Its client heard each event once and in order, and of each message once. */
+/** Its client heard each event since it came, once and in order, as it is stored. */
 export async function checkHeard(db: Database, { talk }: Chapter): Promise<string[]> {
-  const rows = await db.sql<{ number: number }[]>`
-    select number from events where conversation_id = ${talk.id} order by number`;
-  const last = rows.at(-1)?.number ?? 0;
+  const stored = await readEvents(db, talk.id, talk.from, Number.MAX_SAFE_INTEGER);
+  const last = stored.at(-1)?.number ?? 0;
   const until = performance.now() + PATIENCE_MS;
   while ((talk.heard.at(-1)?.id ?? 0) < last && performance.now() < until) await pause(50);
-  const heard = talk.heard.map(({ id }) => id);
-  const stored = rows.map(({ number }) => number).filter((number) => number >= (heard[0] ?? last + 1));
-  const complaints = isDeepStrictEqual(heard, stored)
-    ? []
-    : [`heard ${heard.length} events of ${stored.length}, or not in order`];
-  const times = new Map<string, number>();
-  for (const { name, data } of talk.heard) {
-    if (name !== "message.added") continue;
-    const id = String(data["id"]);
-    times.set(id, (times.get(id) ?? 0) + 1);
-  }
-  for (const [id, n] of times) if (n > 1) complaints.push(`message ${id} was told of ${n} times`);
-  return complaints.map((each) => `${talk.id}: ${each}`);
+  const heard = talk.heard.map(({ id, name, data }) => ({ number: id, name, data }));
+  const wanted = stored.map(({ number, name, data }) => ({ number, name, data: plain(data) }));
+  const wrong = wanted.findIndex((event, n) => !isDeepStrictEqual(event, heard[n]));
+  if (wrong === -1 && heard.length === wanted.length) return [];
+  const [is, shouldBe] = [heard[wrong], wanted[wrong]].map((event) => JSON.stringify(event));
+  return [
+    `${talk.id}: heard ${heard.length} events of ${wanted.length}; the first that differs is ${is}, not ${shouldBe}`,
+  ];
+}
+
+/** Events are numbered without gaps, and tell of each message once. */
+export async function checkEvents(db: Database): Promise<string[]> {
+  const gaps = await db.sql<{ id: string }[]>`
+    select c.id from conversations c left join events e on e.conversation_id = c.id
+    group by c.id, c.last_event
+    having count(e.number) <> c.last_event or coalesce(max(e.number), 0) <> c.last_event`;
+  const told = await db.sql<{ id: string; message: string; times: number }[]>`
+    select m.conversation_id as id, m.id as message, count(e.number) as times
+    from messages m
+    left join events e on e.conversation_id = m.conversation_id and e.message_id = m.id
+    group by m.conversation_id, m.id having count(e.number) <> 1`;
+  return [
+    ...gaps.map(({ id }) => `${id}: a gap in its events`),
+    ...told.map(({ id, message, times }) => `${id}: message ${message} was told of ${times} times`),
+  ];
 }
 
 /** The row is what the workflow's history says when it is replayed, and nothing is unconfirmed. */
@@ -82,8 +92,10 @@ export async function checkReplay(product: Product, db: Database, id: string): P
   const said = await product.temporal.workflow.getHandle(id).query(stateQuery);
   const complaints: string[] = [];
   if (said.unconfirmed > 0) complaints.push(`${said.unconfirmed} steps are not confirmed`);
-  if (said.step !== stored.step)
-    complaints.push(`step ${said.step} in its workflow, ${stored.step} in its row`);
+  if (said.step !== stored.step || said.batchId !== stored.batchId)
+    complaints.push(
+      `step ${said.step} in its workflow (${said.batchId}), ${stored.step} in its row (${stored.batchId})`,
+    );
   if (!isDeepStrictEqual(plain(said.conversation), plain(stored.conversation)))
     complaints.push(
       `its workflow says ${JSON.stringify(said.conversation)}, its row ${JSON.stringify(stored.conversation)}`,
@@ -92,11 +104,11 @@ export async function checkReplay(product: Product, db: Database, id: string): P
   return complaints.map((each) => `${id}: ${each}`);
 }
 
-const plain = (conversation: Conversation): unknown => JSON.parse(JSON.stringify(conversation));
+const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
 /**
  * No command ran twice, each that is said to be completed ran, and none that is said to be skipped; none began after it
- * was said what came of it.
+ * was said what came of it. What may write did not fail to.
  */
 export async function checkLedger(db: Database, ledger: string): Promise<string[]> {
   const ran = new Map<string, number[]>();
@@ -107,11 +119,15 @@ export async function checkLedger(db: Database, ledger: string): Promise<string[
   const complaints = [...ran]
     .filter(([, times]) => times.length > 1)
     .map(([call, times]) => `${call} ran ${times.length} times`);
-  const results = await db.sql<{ id: string; status: string; at: number }[]>`
-    select content #>> '{0,toolCallId}' as id, content #>> '{0,status}' as status,
-      (extract(epoch from created_at) * 1000)::float8 as at
-    from messages where message_type = 'tool' and content #>> '{0,name}' = 'bash'`;
-  for (const { id, status, at } of results) {
+  const results = await db.sql<{ id: string; status: string; at: number; mode: string; said: string }[]>`
+    select m.content #>> '{0,toolCallId}' as id, m.content #>> '{0,status}' as status, c.mode,
+      (extract(epoch from m.created_at) * 1000)::float8 as at, m.content::text as said
+    from messages m join conversations c on c.id = m.conversation_id
+    where message_type = 'tool' and content #>> '{0,name}' = 'bash'`;
+  const answered = new Set(results.map(({ id }) => id));
+  for (const call of ran.keys()) if (!answered.has(call)) complaints.push(`${call} ran and has no result`);
+  for (const { id, status, at, mode, said } of results) {
+    if (status === "failed" && mode === "unrestricted") complaints.push(`${id} failed: ${said}`);
     const times = ran.get(id) ?? [];
     if (status === "completed" && times.length !== 1)
       complaints.push(`${id} is completed and ran ${times.length} times`);
@@ -122,46 +138,21 @@ export async function checkLedger(db: Database, ledger: string): Promise<string[
   return complaints;
 }
 
-/** Every request was one that the provider takes. */
+/** Every request was one that the provider takes, and had in it what its person had said. */
 export const checkRequests = ({ model }: Product): string[] =>
-  model.requests.flatMap(({ refusal, id }) =>
-    refusal === null ? [] : [`request ${id}: ${refusal.message}`],
-  );
-
-/** Nothing that a command has started is left. */
-export async function checkSurvivors(cwd: string): Promise<string[]> {
-  const until = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const alive = processesIn(cwd);
-    if (alive.length === 0) return [];
-    if (performance.now() > until) return alive.map((each) => `left over: ${each}`);
-    await pause(100);
-  }
-}
-
-function processesIn(cwd: string): string[] {
-  return processesWhere((pid) => readlinkSync(`/proc/${pid}/cwd`).startsWith(cwd)).map(
-    (pid) => `${pid} ${commandOf(pid)}`,
-  );
-}
-
-/** Of one that has ended meanwhile, nothing. */
-function commandOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
-  } catch {
-    return "";
-  }
-}
+  model.requests.flatMap(({ refusal, id, key }) => [
+    ...(refusal === null ? [] : [`request ${id}: ${refusal.message}`]),
+    ...(key === SCRIPT ? [] : [`request ${id} has lost who is to answer it`]),
+  ]);
 
 /** How many conversations ran tools under the first release, and then under the second. */
 export async function countCarriedOver({ temporal }: Product, ids: readonly string[]): Promise<number> {
-  const histories = await Promise.all(ids.map((id) => temporal.workflow.getHandle(id).fetchHistory()));
-  return histories.filter(({ events }) => {
-    const tools = (events ?? []).map(
+  const histories = await Promise.all(ids.map((id) => historyOf(temporal, id)));
+  return histories.filter((events) => {
+    const tools = events.map(
       (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === "executeTool",
     );
-    const marker = (events ?? []).findIndex(
+    const marker = events.findIndex(
       ({ markerRecordedEventAttributes: each }) => each?.markerName === "core_patch",
     );
     // The second release puts the marker before its first tool.
@@ -169,7 +160,29 @@ export async function countCarriedOver({ temporal }: Product, ids: readonly stri
   }).length;
 }
 
-/** Of a conversation and of its sub-agents. */
-export async function familyOf(db: Database, id: string): Promise<string[]> {
-  return [id, ...(await children(db, id)).map((child) => child.id)];
+/** Of all its runs, one after the other. */
+async function historyOf(temporal: Product["temporal"], workflowId: string, runId?: string) {
+  const events = (await temporal.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
+  const before = events[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? "";
+  if (before !== "") events.unshift(...(await historyOf(temporal, workflowId, before)));
+  return events;
+}
+
+/** All that there are, sub-agents, too; nobody else's. */
+export async function checkEverybody(
+  db: Database,
+  roots: readonly string[],
+): Promise<{ readonly ids: readonly string[]; readonly complaints: string[] }> {
+  const rows = await db.sql<{ id: string; root: string }[]>`
+    select id, coalesce(parent_conversation_id, id) as root from conversations`;
+  const ids = rows.map(({ id }) => id);
+  const strange = rows.filter(({ root }) => !roots.includes(root)).map(({ id }) => id);
+  const missing = roots.filter((root) => !ids.includes(root));
+  return {
+    ids,
+    complaints: [
+      ...strange.map((id) => `${id}: nobody has made it`),
+      ...missing.map((id) => `${id}: has no row`),
+    ],
+  };
 }

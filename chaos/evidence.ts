@@ -1,6 +1,7 @@
 /** Owns: what is kept of a run that failed: the histories of the conversations that are complained of, and the logs. */
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import type { Product } from "../test/support/product.ts";
 
 const ROOT = join(import.meta.dirname, "..", "reports", "chaos");
@@ -19,11 +20,8 @@ export async function keepEvidence(
   for (const log of logs) cpSync(log, folder, { recursive: true, filter: (path) => !path.endsWith(".json") });
   const ids = new Set(complaints.flatMap((complaint) => complaint.match(ID) ?? []));
   for (const id of ids) {
-    const history = await temporal.workflow
-      .getHandle(id)
-      .fetchHistory()
-      .catch((error: unknown) => String(error));
-    writeFileSync(join(folder, `${id}.json`), JSON.stringify(history, null, 2));
+    const history = await temporal.workflow.getHandle(id).fetchHistory().then(historyToJSON, String);
+    writeFileSync(join(folder, `${id}.json`), history);
   }
   return folder;
 }

@@ -5,10 +5,10 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Sql } from "postgres";
 import { openClient } from "../db/connect.ts";
-import { FAULTS, inject, type FaultName, type World } from "./faults.ts";
+import { commandsIn } from "./leftovers.ts";
+import { drawFault, FAULTS, type Fault, type FaultName, type World } from "./faults.ts";
 import type { Pace } from "./pace.ts";
 import type { Plan } from "./plan.ts";
-import type { Person } from "./person.ts";
 
 export type InFlight = { readonly tool: boolean; readonly request: boolean; readonly commit: boolean };
 export type Hits = Readonly<
@@ -19,6 +19,8 @@ export type Hits = Readonly<
 const PATIENCE_MS = 15_000;
 /** So long without one, and more of the turns begin. */
 const HURRY_MS = 400;
+/** So many that missed are tried again, so many faults later. */
+const SECOND_CHANCES = 8;
 /** The chance that a fault does not wait for the one before it. */
 const OVERLAP = 0.4;
 
@@ -27,13 +29,11 @@ export class Injector {
     FAULTS.map((name) => [name, { tool: 0, request: 0, commit: 0, all: 0 }]),
   ) as Hits;
   readonly #world: World;
-  readonly #people: readonly Person[];
   readonly #pace: Pace;
   readonly #sql: Sql;
 
-  constructor(world: World, people: readonly Person[], pace: Pace) {
+  constructor(world: World, pace: Pace) {
     this.#world = world;
-    this.#people = people;
     this.#pace = pace;
     this.#sql = openClient(world.product.databaseUrl, "chaos");
   }
@@ -47,15 +47,26 @@ export class Injector {
     const middle = Math.floor(faults.length / 2);
     let deployed: Promise<void> = Promise.resolve();
     let running: Promise<void> = Promise.resolve();
-    for (const [n, { name, afterMs }] of faults.entries()) {
+    const left = [...faults];
+    let chances = SECOND_CHANCES;
+    for (let n = 0; left.length > 0; n++) {
+      const [next] = left.splice(0, 1);
+      if (next === undefined) break;
+      const { name, afterMs } = next;
       if (n === middle) deployed = deploy();
       await pause(afterMs);
       if (chance.next() >= OVERLAP) await running;
-      const found = await this.#goodMoment();
-      this.#count(name, found);
-      running = Promise.all([running, inject(name, this.#world, chance.fork())]).then(() => undefined);
-      this.#pace.advance((n + 1) / faults.length);
-      if ((n + 1) % 10 === 0) say(`${n + 1} of ${faults.length} faults`);
+      const fault = drawFault(name, this.#world, chance.fork());
+      const found = await this.#goodMoment(fault);
+      const struck = fault.strike().then((tookHold) => {
+        if (tookHold) this.#count(name, found);
+        const hasHit = tookHold && found.tool && found.request && found.commit;
+        if (!hasHit && chances-- > 0) left.splice(SECOND_CHANCES, 0, next);
+      });
+      running = Promise.all([running, struck]).then(() => undefined);
+      if (left.length === 0) await running;
+      this.#pace.advance((n + 1) / (n + 1 + left.length));
+      if ((n + 1) % 10 === 0) say(`${n + 1} of ${n + 1 + left.length} faults`);
     }
     await Promise.all([running, deployed]);
   }
@@ -64,12 +75,13 @@ export class Injector {
     await this.#sql.end({ timeout: 1 });
   }
 
-  async #goodMoment(): Promise<InFlight> {
+  async #goodMoment({ isReady }: Fault): Promise<InFlight> {
     const until = performance.now() + PATIENCE_MS;
     let hurry = performance.now() + HURRY_MS;
     for (;;) {
       const found = await this.#look();
-      if ((found.tool && found.request && found.commit) || performance.now() > until) return found;
+      const isGood = found.tool && found.request && found.commit && isReady();
+      if (isGood || performance.now() > until) return found;
       if (performance.now() > hurry) {
         this.#pace.hurry();
         hurry = performance.now() + HURRY_MS;
@@ -78,14 +90,12 @@ export class Injector {
     }
   }
 
+  /** What costs most to find out is looked at last, and only if it matters. */
   async #look(): Promise<InFlight> {
     const commit = await this.#isCommitting();
-    const { product } = this.#world;
-    return {
-      commit,
-      tool: this.#people.some(({ isAtTool }) => isAtTool),
-      request: product.model.requests.some(({ end }) => end === null),
-    };
+    const { product, cwd } = this.#world;
+    const request = product.model.requests.some(({ end }) => end === null);
+    return { commit, request, tool: commit && request && commandsIn(cwd).length > 0 };
   }
 
   /** False where Postgres cannot say so: it is away just then. */

@@ -80,11 +80,16 @@ function say(line: string): void {
   console.log(`  ${line}`);
 }
 
-function print({ hits, complaints, messages, carriedOver, seconds }: Verdict): void {
+function print({ hits, complaints, messages, carriedOver, outcomes, seconds }: Verdict): void {
   say("| fault | with a tool under way | a request | a commit | all three |");
   for (const [name, { tool, request, commit, all }] of Object.entries(hits)) {
     say(`| ${name} | ${tool} | ${request} | ${commit} | ${all} |`);
   }
+  say(
+    Object.entries(outcomes)
+      .map(([outcome, times]) => `${times} ${outcome}`)
+      .join(", "),
+  );
   for (const complaint of complaints) say(`✗ ${complaint.slice(0, 2_000)}`);
   say(
     `${messages} messages in ${seconds} s, ${carriedOver} conversations under both releases: ${

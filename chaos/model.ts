@@ -3,7 +3,14 @@
  * was lost is asked again and gets the same answer. The person's last message says what to do; how many answers came
  * since says how far it is.
  */
-import { answer, text, toolCall, type Answer, type ScriptedBlock } from "../local/scripted/script.ts";
+import {
+  answer,
+  text,
+  thinking,
+  toolCall,
+  type Answer,
+  type ScriptedBlock,
+} from "../local/scripted/script.ts";
 import type { BlockParam, MessagesRequest } from "../local/scripted/messages.ts";
 import { SUBMIT_TOOL } from "../machine/control-tools.ts";
 import type { Round, Turn } from "./plan.ts";
@@ -25,6 +32,9 @@ export type Places = {
   readonly pidsOf: (turn: string) => string;
 };
 
+/** What the model says when it has done what a turn asks for. */
+export const doneWith = (id: string): string => `Done with ${id}.`;
+
 export const directiveText = (directive: Directive): string => `[[do ${JSON.stringify(directive)}]]`;
 
 const DIRECTIVE = /\[\[do (\{.*\})\]\]/s;
@@ -32,15 +42,22 @@ const DIRECTIVE = /\[\[do (\{.*\})\]\]/s;
 /** A stream that takes its time: something may happen to it. */
 const SLOW = { characters: 12, delayMs: 15 };
 
+/** @throws where the request lacks what it must have: a real model would be at a loss, too. */
 export function answerOf(request: MessagesRequest, places: Places): Answer {
   if (request.tools === undefined) return answer([SUMMARY], { pace: SLOW });
   const { directive, stage } = positionOf(request);
-  if (directive === null) return answer(["As you say."], { pace: SLOW });
+  if (directive === null) throw new Error("Nobody has asked for anything.");
+  if (directive.kind === "image" && !showsPicture(request.messages.at(-1)))
+    throw new Error(`${directive.id}: there is no picture in its stage ${stage}`);
   const blocks = stageOf(directive, stage, places);
   return blocks === null
-    ? answer(["Done with ", directive.id, "."], { pace: SLOW })
-    : answer(["Let me see to it. ", ...blocks], { pace: SLOW });
+    ? answer([text(doneWith(directive.id))], { pace: SLOW })
+    : answer([thinking("Hm. "), "Let me see to it. ", ...blocks], { pace: SLOW });
 }
+
+/** Or says why not: what reads it may have been interrupted. */
+const showsPicture = (message: unknown): boolean =>
+  /"type":"image"|"is_error":true/.test(JSON.stringify(message));
 
 function positionOf({ messages }: MessagesRequest): {
   readonly directive: Directive | null;
@@ -71,7 +88,7 @@ function stageOf(directive: Directive, stage: number, places: Places): readonly 
     });
   switch (directive.kind) {
     case "text":
-      return stage === 0 ? [text("word ".repeat(directive.words))] : null;
+      return stage === 0 ? [text("word ".repeat(directive.words), doneWith(id))] : null;
     case "tools":
     case "steer": {
       const round = directive.rounds[stage];
@@ -102,7 +119,7 @@ function stageOf(directive: Directive, stage: number, places: Places): readonly 
       const call = callId(id, stage, 0);
       const pids = places.pidsOf(id);
       // A child that leaves its parent's session, one that ignores signals, and the shell itself.
-      const command = `${noted(call, places)}; setsid sleep 300 & a=$!; (trap '' TERM; sleep 300) & echo "$$ $a $!" > ${pids}; wait`;
+      const command = `${noted(call, places)}; setsid sleep 3000 & a=$!; (trap '' TERM; sleep 3000) & echo "$$ $a $!" > ${pids}; wait`;
       return [toolCall("bash", { command }, call)];
     }
     case "continuation":

@@ -1,6 +1,6 @@
 /**
  * Owns: a person who goes through the turns of a plan over HTTP, whatever happens meanwhile, and remembers what was
- * accepted. Of a Stop it is noted whether anything was still alive when idle was announced.
+ * accepted and what came of each turn. Of a Stop it is noted whether anything was still alive when idle was announced.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -9,8 +9,9 @@ import { isDead } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
 import { Talk, type Heard, type Shown } from "../test/support/talk.ts";
 import { sentPicture } from "../test/support/pictures.ts";
-import { directiveText, SCRIPT, type Places } from "./model.ts";
+import { directiveText, doneWith, SCRIPT, type Places } from "./model.ts";
 import type { Pace } from "./pace.ts";
+import { unlessStuck } from "./patience.ts";
 import type { Plan, Turn } from "./plan.ts";
 
 export type Accepted = { readonly id: string; readonly delivery: "direct" | "steer" | "followUp" };
@@ -18,9 +19,15 @@ export type Accepted = { readonly id: string; readonly delivery: "direct" | "ste
 /** A conversation and what was accepted in it, in order. One that is continued is followed by another. */
 export type Chapter = { readonly talk: Talk; readonly accepted: Accepted[] };
 
+/** What turns are for. One may also come to an error, as when the provider cannot be reached three times: `failed`. */
+export const OUTCOMES = [
+  ...(["text", "tools", "steer", "sub_agents", "image"] as const),
+  ...(["approved", "denied", "stopped", "continued"] as const),
+] as const;
+
 const RESTING = ["idle", "error", "context_exhausted", "awaiting_mode_approval"];
-/** Milliseconds in which something must happen in a conversation that works, all recoveries included. */
-const PATIENCE_MS = 60_000;
+/** A fault may get in the way of asking for more rights; it is asked again so often. */
+const ASKED_AT_MOST = 5;
 
 type PersonPlan = Plan["conversations"][number];
 
@@ -28,8 +35,8 @@ export class Person {
   readonly chapters: Chapter[] = [];
   /** What must never be. */
   readonly complaints: string[] = [];
-  /** The turn that goes on. */
-  turn: Turn | null = null;
+  /** One of OUTCOMES for each turn, or `failed`. */
+  readonly outcomes: string[] = [];
   readonly #product: Product;
   readonly #plan: PersonPlan;
   readonly #places: Places;
@@ -48,12 +55,6 @@ export class Person {
     return chapter.talk;
   }
 
-  /** As far as its client has heard. */
-  get isAtTool(): boolean {
-    const state = this.chapters.at(-1)?.talk.heard.findLast(({ name }) => name === "state.changed");
-    return state !== undefined && (state.data["state"] as Shown["state"]).kind === "tool_executing";
-  }
-
   async live(): Promise<void> {
     const talk = await (this.#plan.restricted
       ? Talk.create(this.#product, this.#places.cwd)
@@ -61,138 +62,153 @@ export class Person {
     this.chapters.push({ talk, accepted: [] });
     for (const turn of this.#plan.turns) {
       await this.#pace.turn(turn.place);
-      this.turn = turn;
-      await this.#go(turn);
-      this.turn = null;
+      this.outcomes.push(await this.#go(turn));
     }
   }
 
   /** Is it in a state from which it can go on? A last message shows it. */
   async farewell(): Promise<void> {
-    const state = await this.#rest();
-    if (state === "context_exhausted") return;
-    // Something to do of its own: the model may not have answered the one before.
-    await this.#say(directiveText({ kind: "text", id: "farewell", place: 0, words: 1 }));
-    const end = await this.#rest();
-    if (end !== "idle") this.complaints.push(`${this.talk.id}: the last message ended in ${end}`);
+    if ((await this.#rest()) === "context_exhausted") return;
+    const outcome = await this.#go({ kind: "text", id: "farewell", place: 0, words: 1 });
+    if (outcome !== "text") this.#complain(`the last message ended in ${(await this.talk.state()).kind}`);
   }
 
-  async #go(turn: Turn): Promise<void> {
+  async #go(turn: Turn): Promise<string> {
     switch (turn.kind) {
       case "text":
       case "tools":
       case "sub_agents":
         await this.#say(directiveText(turn));
-        break;
+        return this.#finish(turn);
       case "image":
-        await this.#say(directiveText(turn), [await sentPicture("png", { seed: turn.place + 1 })]);
-        break;
+        await this.#say(directiveText(turn), {
+          images: [await sentPicture("png", { seed: turn.place + 1 })],
+        });
+        return this.#finish(turn);
       case "steer":
         await this.#say(directiveText(turn));
-        await this.#say("Mind the time.", [], "steer");
-        if (turn.followUp) await this.#say("And thank you.", [], "followUp");
-        break;
+        await this.#say("Mind the time.", { delivery: "steer" });
+        if (turn.followUp) await this.#say("And thank you.", { delivery: "followUp" });
+        return this.#finish(turn);
       case "approval":
-        await this.#ask(turn);
-        break;
+        return this.#ask(turn);
       case "stop":
-        await this.#stop(turn);
-        break;
+        return this.#stop(turn);
       case "continuation":
-        await this.#continue();
+        return this.#continue(turn);
     }
-    await this.#rest();
   }
 
-  async #ask(turn: Extract<Turn, { kind: "approval" }>): Promise<void> {
+  /** What was asked for is done, or an error says that it is not. */
+  async #finish({ id, kind }: Turn): Promise<string> {
+    const state = await this.#rest();
+    if (state === "error") return "failed";
+    const said = JSON.stringify(await this.talk.messages());
+    if (state !== "idle" || !said.includes(doneWith(id)))
+      this.#complain(`turn ${id} (${kind}) came to ${state} without its end`);
+    return kind;
+  }
+
+  async #ask(turn: Extract<Turn, { kind: "approval" }>): Promise<string> {
     await this.#say(directiveText(turn));
-    if ((await this.#rest()) !== "awaiting_mode_approval") return;
+    if ((await this.#rest()) !== "awaiting_mode_approval") return this.#finish(turn);
     await pause(turn.thinkMs);
     const { toolCall } = (await this.talk.state()) as unknown as {
-      readonly toolCall?: { readonly id: string };
+      readonly toolCall: { readonly id: string };
     };
-    if (toolCall !== undefined) await this.talk.decide(toolCall.id, turn.decision);
+    const { status, body } = await this.talk.decide(toolCall.id, turn.decision);
+    // Its first answer may have been lost.
+    if (status !== 202 && body["code"] !== "no_pending_approval")
+      this.#complain(`a decision got ${status} ${String(body["code"])}`);
     await this.#until(({ kind }) => kind !== "awaiting_mode_approval");
+    const outcome = await this.#finish(turn);
+    const isFree = (await this.talk.read())["mode"] === "unrestricted";
+    if (isFree !== (turn.decision === "approve")) this.#complain(`turn ${turn.id}: decided, and not so`);
+    return outcome === "failed" ? outcome : isFree ? "approved" : "denied";
   }
 
-  async #stop(turn: Turn): Promise<void> {
+  async #stop(turn: Turn): Promise<string> {
     const { talk } = this;
     const pidsFile = this.#places.pidsOf(turn.id);
     const pids = (): number[] =>
       existsSync(pidsFile)
         ? readFileSync(pidsFile, "utf8").trim().split(/\s+/).filter(Boolean).map(Number)
         : [];
-    // The moment in which a client hears that all is at rest.
-    const announced = talk.next((event) => isRest(event)).then(() => pids().filter((pid) => !isDead(pid)));
-    await this.#say(directiveText(turn));
+    const id = randomUUID();
+    let isMine = false;
+    // The moment in which a client hears that all is at rest, after it has heard of this message.
+    const announced = talk
+      .next((event) => {
+        isMine ||= event.name === "message.added" && event.data["id"] === id;
+        return isMine && isRest(event);
+      })
+      .then(() => pids().filter((pid) => !isDead(pid)));
+    await this.#say(directiveText(turn), { id });
     const resting = this.#rest();
     // It may have been interrupted before its command ran.
     while (pids().length < 3 && !(await isSettled(resting))) await pause(50);
+    const isRunning = !(await isSettled(resting));
     await talk.cancel();
     await resting;
-    const alive = await announced;
-    if (alive.length > 0) this.complaints.push(`${talk.id}: at rest, and ${alive.join(", ")} alive`);
+    const alive = await unlessStuck(talk, announced);
+    if (alive.length > 0) this.#complain(`at rest, and ${alive.join(", ")} alive`);
+    return isRunning ? "stopped" : "failed";
   }
 
-  async #continue(): Promise<void> {
+  async #continue(turn: Turn): Promise<string> {
     await this.talk.continuation();
-    if ((await this.#rest()) !== "context_exhausted") return;
-    const next = await this.talk.startAnew();
-    this.chapters.push({ talk: await Talk.follow(this.#product, String(next["id"])), accepted: [] });
+    const state = await this.#rest();
+    if (state !== "context_exhausted") {
+      this.#complain(`turn ${turn.id} (continuation) came to ${state}`);
+      return "failed";
+    }
+    this.chapters.push({ talk: await this.talk.startAnew(), accepted: [] });
+    if (!this.#plan.restricted) await this.#unbind(turn);
+    return "continued";
   }
 
+  /** A new conversation is Restricted; what this one still has to do needs more. */
+  async #unbind({ id, place }: Turn): Promise<void> {
+    for (let n = 0; (await this.talk.read())["mode"] === "restricted"; n++) {
+      if (n === ASKED_AT_MOST) {
+        this.#complain(`turn ${id}: it is still Restricted`);
+        return;
+      }
+      const ask = { kind: "approval", id: `${id}a${n}`, place, decision: "approve", thinkMs: 0 } as const;
+      await this.#ask(ask);
+    }
+  }
+
+  /** Says it, and waits until the conversation shows it. */
   async #say(
     text: string,
-    images: readonly object[] = [],
-    delivery: Accepted["delivery"] = "direct",
+    { id = randomUUID(), images = [], delivery = "direct" }: Partial<Accepted & { images: object[] }> = {},
   ): Promise<void> {
-    const id = randomUUID();
-    const tagged = `[[script:${SCRIPT}]] ${text}`;
-    const { status, body } = await this.talk.send(tagged, delivery, { id, images });
-    // What is refused by its state is no loss; anything else is a defect.
-    if (status === 202) this.chapters.at(-1)?.accepted.push({ id, delivery: delivered(body["delivery"]) });
-    else if (status !== 409)
-      this.complaints.push(`${this.talk.id}: a message got ${status} ${String(body["code"])}`);
+    const { talk } = this;
+    const { status, body } = await talk.send(`[[script:${SCRIPT}]] ${text}`, delivery, { id, images });
+    if (status !== 202) {
+      this.#complain(`a message got ${status} ${String(body["code"])}`);
+      return;
+    }
+    this.chapters.at(-1)?.accepted.push({ id, delivery: delivered(body["delivery"]) });
+    if (body["pending"] === true) await unlessStuck(talk, talk.untilShown(id));
   }
 
   async #rest(): Promise<string> {
-    await this.#until(({ kind }) => RESTING.includes(kind));
-    return (await this.talk.state()).kind;
-  }
-
-  /** Nothing may be stuck. */
-  async #until(holds: (state: Shown["state"]) => boolean): Promise<void> {
-    const { talk } = this;
-    const reached = new AbortController();
-    const stuck = this.#watch(reached.signal);
-    try {
-      await Promise.race([talk.untilState(holds), stuck]);
-    } finally {
-      reached.abort();
-      stuck.catch(() => undefined);
+    for (;;) {
+      await this.#until(({ kind }) => RESTING.includes(kind));
+      const { kind } = await this.talk.state();
+      if (RESTING.includes(kind)) return kind;
     }
   }
 
-  /** Rejects when nothing has happened for too long. */
-  async #watch(reached: AbortSignal): Promise<never> {
-    const { talk } = this;
-    for (let last = -1; ;) {
-      const { state, lastEvent } = await talk.read();
-      if (lastEvent === last) {
-        const seen = JSON.stringify([state, await pendingOf(this.#product, talk.id)]);
-        throw new Error(`${talk.id} is stuck: ${seen}`);
-      }
-      last = Number(lastEvent);
-      await pause(PATIENCE_MS, null, { signal: reached });
-    }
+  #until(holds: (state: Shown["state"]) => boolean): Promise<void> {
+    return unlessStuck(this.talk, this.talk.untilState(holds));
   }
-}
 
-/** What Temporal waits for. */
-async function pendingOf({ temporal }: Product, id: string): Promise<unknown> {
-  const { raw } = await temporal.workflow.getHandle(id).describe();
-  const { pendingActivities, pendingChildren, pendingWorkflowTask } = raw;
-  return { pendingActivities, pendingChildren, pendingWorkflowTask };
+  #complain(what: string): void {
+    this.complaints.push(`${this.talk.id}: ${what}`);
+  }
 }
 
 const isRest = ({ name, data }: Heard): boolean =>

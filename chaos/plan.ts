@@ -32,12 +32,12 @@ export type Size = {
   readonly conversations: number;
   readonly turns: number;
   readonly faults: readonly FaultName[];
-  /** How often each fault comes, and how often it must find a tool, a request and a commit under way. */
+  /** How often each fault comes, if none misses, and how often it must find a tool, a request and a commit under way. */
   readonly hits: number;
   readonly needed: number;
 };
 
-export const FULL: Size = { conversations: 40, turns: 200, faults: FAULTS, hits: 11, needed: 10 };
+export const FULL: Size = { conversations: 40, turns: 200, faults: FAULTS, hits: 10, needed: 10 };
 /** A small one. */
 export const SHORT: Size = { conversations: 12, turns: 36, faults: FAULTS, hits: 2, needed: 1 };
 
@@ -66,14 +66,22 @@ const RESTRICTED = 8;
 export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
   const random = new Random(seed);
   const places = random.shuffled(Array.from({ length: size.turns }, (_, n) => n));
-  const kinds = random.shuffled(deckOf(size.turns));
-  const conversations = Array.from({ length: size.conversations }, (_, c) => {
-    const restricted = canRestrict && c % RESTRICTED === 0;
-    const mine = places.filter((_place, n) => n % size.conversations === c).sort((a, b) => a - b);
+  const isRestricted = (c: number): boolean => canRestrict && c % RESTRICTED === 0;
+  const placesOf = (c: number): number[] =>
+    places.filter((_place, n) => n % size.conversations === c).sort((a, b) => a - b);
+  const all = Array.from({ length: size.conversations }, (_, c) => c);
+  const free = all.filter((c) => !isRestricted(c)).reduce((sum, c) => sum + placesOf(c).length, 0);
+  const kinds = random.shuffled(deckOf(free));
+  const conversations = all.map((c) => {
+    const restricted = isRestricted(c);
+    const mine = placesOf(c);
+    // By an approval it would no longer be Restricted: then it is the last of its turns that asks.
+    const asks = mine.map((_place, t): TurnKind => (t === mine.length - 1 ? "approval" : "text"));
+    const dealt = restricted ? asks : soonest(kinds.splice(0, mine.length));
     const turns = mine.map((place, t) => {
-      // By an approval it would no longer be Restricted: then it is the last of its turns that asks.
-      const kind = restricted ? (t === mine.length - 1 ? "approval" : "text") : (kinds.pop() ?? "text");
-      return { id: `c${c}t${t}`, place, ...turnOf(kind, random) };
+      // One of three is denied, in small runs, too.
+      const decision = c % (3 * RESTRICTED) === RESTRICTED ? "deny" : "approve";
+      return { id: `c${c}t${t}`, place, ...turnOf(dealt[t] ?? "text", decision, random) };
     });
     return { restricted, turns };
   });
@@ -82,16 +90,25 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
   return { conversations, faults, chance: random.fork() };
 }
 
-/** So many kinds at least, each by its weight: a run has some of all. */
+/** What is summarised must have been said: a continuation is never the first. */
+function soonest(kinds: readonly TurnKind[]): TurnKind[] {
+  const [first, ...others] = kinds;
+  if (first !== "continuation") return [...kinds];
+  const other = others.findIndex((kind) => kind !== "continuation");
+  return other === -1 ? ["text", ...others] : [others[other] ?? "text", ...others.with(other, first)];
+}
+
+/** Each kind by its weight, and once at least. */
 function deckOf(turns: number): TurnKind[] {
   const entries = Object.entries(WEIGHTS) as [TurnKind, number][];
   const sum = entries.reduce((all, [, weight]) => all + weight, 0);
-  return entries.flatMap(([kind, weight]) =>
-    Array.from({ length: Math.ceil((turns * weight) / sum) }, () => kind),
+  const deck = entries.flatMap(([kind, weight]) =>
+    Array.from({ length: Math.max(1, Math.floor((turns * weight) / sum)) }, () => kind),
   );
+  return [...deck, ...Array.from({ length: Math.max(0, turns - deck.length) }, () => "tools" as const)];
 }
 
-function turnOf(kind: TurnKind, random: Random) {
+function turnOf(kind: TurnKind, decision: "approve" | "deny", random: Random) {
   const round = (): Round => Array.from({ length: random.integer(1, 3) }, () => random.integer(30, 400));
   const rounds = (): readonly Round[] => Array.from({ length: random.integer(4, 8) }, round);
   switch (kind) {
@@ -104,11 +121,7 @@ function turnOf(kind: TurnKind, random: Random) {
     case "sub_agents":
       return { kind, children: Array.from({ length: random.integer(1, 3) }, round) };
     case "approval":
-      return {
-        kind,
-        decision: random.next() < 0.7 ? ("approve" as const) : ("deny" as const),
-        thinkMs: random.integer(0, 1_500),
-      };
+      return { kind, decision, thinkMs: random.integer(0, 1_500) };
     case "image":
     case "stop":
     case "continuation":

@@ -10,7 +10,7 @@ import { loadConfig } from "../config.ts";
 import { workerProcess } from "../local/children.ts";
 import { ManagedProcess } from "../local/managed-process.ts";
 import type { Product } from "../test/support/product.ts";
-import { kill, presentPid, type Target } from "./processes.ts";
+import { kill, untilPresent, type Target } from "./processes.ts";
 
 /** Milliseconds for which both releases work together. */
 const TOGETHER_MS = 3_000;
@@ -51,18 +51,23 @@ export class Workers {
   /** A rolling deploy: each worker is ended in good order, and the next one runs from the sources as they are now. */
   async roll(): Promise<void> {
     const [first, second] = this.targets;
-    await kill(second, "SIGTERM");
-    await presentPid(second);
+    await untilKilled(second, "SIGTERM");
     await pause(TOGETHER_MS);
-    await kill(first, "SIGTERM");
+    await untilKilled(first, "SIGTERM");
   }
 
   /** Nothing is remembered by any of them any more. */
   async restart(): Promise<void> {
-    await Promise.all(this.targets.map((target) => kill(target, "SIGKILL")));
+    await Promise.all(this.targets.map((target) => untilKilled(target, "SIGKILL")));
   }
 
   stop(): Promise<void> {
     return this.#second.stop();
   }
+}
+
+/** It may be away when it is to be killed: by a fault, say. */
+async function untilKilled(target: Target, how: "SIGKILL" | "SIGTERM"): Promise<void> {
+  do await untilPresent(target);
+  while (!(await kill(target, how)));
 }

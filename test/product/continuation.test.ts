@@ -209,8 +209,12 @@ class Journey {
       startAnew: { method: "POST", body: { continuedFrom: { id: talk.id, seed: true } } },
     });
     const next = await talk.startAnew();
-    expect(next).toMatchObject({ continuedFrom: talk.id, cwd: product.cwd, state: { kind: "idle" } });
-    talk.close();
+    expect(await next.read()).toMatchObject({
+      continuedFrom: talk.id,
+      cwd: product.cwd,
+      state: { kind: "idle" },
+    });
+    for (const each of [talk, next]) each.close();
   }
 }
 

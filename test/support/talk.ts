@@ -28,6 +28,10 @@ export class Talk {
   readonly #base: string;
   /** Numbered events, each as often as it came. */
   readonly heard: Heard[] = [];
+  /** The number of the last event before the stream began. */
+  from = 0;
+  /** How often it was cut off, and taken up again where it stood. */
+  resumed = 0;
   readonly #ended = new AbortController();
   readonly #listeners = new Set<(event: Heard) => void>();
 
@@ -50,8 +54,10 @@ export class Talk {
 
   /** Makes a conversation as a person does, and follows its stream: Restricted where the host can enforce it. */
   static async create(product: Product, cwd = product.cwd): Promise<Talk> {
-    const { body } = await insist(`${product.url}/api/conversations`, { cwd });
-    return Talk.follow(product, String(body["id"]));
+    // The id makes it one, however often it is asked for.
+    const id = randomUUID();
+    await insist(`${product.url}/api/conversations`, { id, cwd });
+    return Talk.follow(product, id);
   }
 
   /** Follows the stream of one that is there. */
@@ -79,9 +85,10 @@ export class Talk {
   }
 
   /** Another conversation that continues this one, seeded with its summary. */
-  async startAnew(): Promise<Answer["body"]> {
-    const continuedFrom = { id: this.id, seed: true };
-    return (await insist(`${this.product.url}/api/conversations`, { continuedFrom })).body;
+  async startAnew(): Promise<Talk> {
+    const id = randomUUID();
+    await insist(`${this.product.url}/api/conversations`, { id, continuedFrom: { id: this.id, seed: true } });
+    return Talk.follow(this.product, id);
   }
 
   decide(toolCallId: string, decision: "approve" | "deny"): Promise<Answer> {
@@ -91,6 +98,23 @@ export class Talk {
   async messages(): Promise<readonly ShownMessage[]> {
     const { body } = await insist(`${this.#base}/messages?limit=1000`);
     return body["messages"] as ShownMessage[];
+  }
+
+  /** Its sub-agents as they are shown. */
+  async children(): Promise<readonly Answer["body"][]> {
+    const { body } = await insist(`${this.#base}/children`);
+    return body["conversations"] as readonly Answer["body"][];
+  }
+
+  /** Resolves when a message is among those that were said, or among those that wait. */
+  async untilShown(messageId: string): Promise<void> {
+    for (;;) {
+      const said = await this.messages();
+      const queue = (await this.read())["queue"] as readonly { readonly messageId: string }[];
+      if (said.some(({ id }) => id === messageId)) return;
+      if (queue.some((waiting) => waiting.messageId === messageId)) return;
+      await pause();
+    }
   }
 
   /** The conversation as it is shown. */
@@ -124,11 +148,12 @@ export class Talk {
   /** Resolves when the conversation is, or comes to be, in a state for which the predicate holds. */
   async untilState(wanted: string | ((state: Shown["state"]) => boolean)): Promise<void> {
     const holds = typeof wanted === "string" ? ({ kind }: Shown["state"]) => kind === wanted : wanted;
-    const coming = this.next(
-      ({ name, data }) => name === "state.changed" && holds(data["state"] as Shown["state"]),
-    );
-    if (holds(await this.state())) return;
-    await coming;
+    const { state, lastEvent } = (await this.read()) as unknown as Shown;
+    if (holds(state)) return;
+    // The stream may be behind: what it still has to tell of the time before says nothing.
+    const isIt = ({ id, name, data }: Heard): boolean =>
+      (id ?? 0) > lastEvent && name === "state.changed" && holds(data["state"] as Shown["state"]);
+    if (!this.heard.some(isIt)) await this.next(isIt);
   }
 
   close(): void {
@@ -141,11 +166,12 @@ export class Talk {
     while (!signal.aborted) {
       try {
         const headers: Record<string, string> = last === null ? {} : { "last-event-id": String(last) };
+        this.resumed += Number(last !== null);
         const reader: EventReader = new EventReader(await fetch(`${this.#base}/events`, { signal, headers }));
         for (let event = await reader.next(); event !== null; event = await reader.next()) {
           const heard = { ...event, at: performance.now() };
           if (event.name === "synced") {
-            last ??= event.data["lastEvent"] as number;
+            if (last === null) this.from = last = event.data["lastEvent"] as number;
             onSynced();
           }
           if (event.id !== null) {

@@ -1,0 +1,53 @@
+/** Owns: when a conversation counts as stuck: it works, and nothing moves in it, or in its sub-agents, for too long. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Talk } from "../test/support/talk.ts";
+
+/** Milliseconds in which something must happen in a conversation that works, all recoveries included. */
+export const PATIENCE_MS = 60_000;
+const LOOK_MS = 2_000;
+
+/**
+ * What `reached` resolves with.
+ *
+ * @throws when it is stuck before that.
+ */
+export async function unlessStuck<T>(talk: Talk, reached: Promise<T>): Promise<T> {
+  const over = new AbortController();
+  const stuck = watch(talk, over.signal);
+  try {
+    return await Promise.race([reached, stuck]);
+  } finally {
+    over.abort();
+    stuck.catch(() => undefined);
+  }
+}
+
+async function watch(talk: Talk, over: AbortSignal): Promise<never> {
+  let last = "";
+  let since = performance.now();
+  for (;;) {
+    const seen = await progressOf(talk);
+    if (seen !== last) since = performance.now();
+    else if (performance.now() - since > PATIENCE_MS) {
+      const known = JSON.stringify([await talk.state(), await pendingOf(talk)]);
+      throw new Error(`${talk.id} is stuck: ${known}`);
+    }
+    last = seen;
+    await pause(LOOK_MS, null, { signal: over });
+  }
+}
+
+/** Something that is another when anything has happened. */
+async function progressOf(talk: Talk): Promise<string> {
+  const { state, lastEvent } = await talk.read();
+  const waits = (state as { readonly kind: string }).kind === "awaiting_sub_agents";
+  const family = waits ? (await talk.children()).map((child) => child["lastEvent"]) : [];
+  return JSON.stringify([lastEvent, ...family]);
+}
+
+/** What Temporal waits for. */
+async function pendingOf({ product, id }: Talk): Promise<unknown> {
+  const { raw } = await product.temporal.workflow.getHandle(id).describe();
+  const { pendingActivities, pendingChildren, pendingWorkflowTask } = raw;
+  return { pendingActivities, pendingChildren, pendingWorkflowTask };
+}
