@@ -17,6 +17,8 @@ const LEASE_MS = 1_600;
  */
 const FRESH_MS = 500;
 const BEAT_EVERY_MS = 500;
+/** For a body to end that was called off. Then it is given up: a disk that never answers must not hold up a Stop for ever. */
+const ENDING_MS = 10_000;
 /** The SDK ends what does not beat by it, too, for seven seconds. */
 const BEATS_TO_SDK = 6;
 const NOT_FOUND = 5; // of gRPC
@@ -26,7 +28,7 @@ export type ActivityLease = Lease & {
   readonly signal: AbortSignal;
 };
 
-/** Beats while `body` runs. */
+/** Beats until `body` has returned, also while it ends after a cancel: nobody goes on before it has. */
 export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): Promise<T> {
   const context = Context.current();
   const { taskToken, currentAttemptScheduledTimestampMs: ordered } = context.info;
@@ -35,27 +37,31 @@ export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): 
   const isFresh = age < FRESH_MS;
   const lease = new ServerLease(context.cancellationSignal, isFresh ? LEASE_MS - age : LEASE_MS);
   let beats = 0;
-  const beat = async (): Promise<void> => {
+  /** Whether the server has answered it. */
+  const beat = async (): Promise<boolean> => {
     if (++beats % BEATS_TO_SDK === 0) context.heartbeat();
     const sent = clock();
     try {
       const request = { namespace: options.namespace, taskToken };
       const { cancelRequested } = await workflowService.recordActivityTaskHeartbeat(request);
-      if (cancelRequested) lease.end();
-      else lease.renew(sent);
+      if (cancelRequested) lease.callOff();
+      lease.renew(sent);
+      return true;
     } catch (error) {
       const code: number | null = isGrpcServiceError(error) ? error.code : null;
       // Given up already. Anything else may pass, but proves nothing.
-      if (code === NOT_FOUND || (!isFresh && beats === 1)) lease.end();
+      if (code === NOT_FOUND) lease.end();
+      return false;
     }
   };
   const beatAgain = (): void => {
+    if (isOver(lease)) return;
     timer = setTimeout(beatAgain, BEAT_EVERY_MS);
-    if (!lease.signal.aborted) void beat();
+    void beat();
   };
   let timer = setTimeout(beatAgain, BEAT_EVERY_MS);
   try {
-    if (!isFresh) await Promise.race([beat(), lease.ended]);
+    if (!isFresh && !(await Promise.race([beat(), lease.ended]))) lease.end();
     return await body(lease);
   } finally {
     clearTimeout(timer);
@@ -65,23 +71,29 @@ export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): 
 
 class ServerLease implements ActivityLease {
   readonly signal: AbortSignal;
-  readonly #ended = new AbortController();
+  readonly #calledOff = new AbortController();
   readonly #listeners = new Set<() => void>();
   #until: number;
+  /** It is not prolonged beyond that. */
+  #latest = Infinity;
+  #isClosed = false;
   #timer: NodeJS.Timeout;
 
   /** @param ms for which it lasts if it is not renewed */
   constructor(cancelled: AbortSignal, ms: number) {
-    this.signal = AbortSignal.any([cancelled, this.#ended.signal]);
+    this.signal = AbortSignal.any([cancelled, this.#calledOff.signal]);
     this.#until = clock() + ms;
     this.#timer = setTimeout(() => this.end(), ms);
+    const limit = (): void => void (this.#latest = clock() + ENDING_MS);
+    this.signal.addEventListener("abort", limit, { once: true });
+    if (this.signal.aborted) limit();
   }
 
-  /** Resolves when it has ended for whatever reason. */
-  get ended(): Promise<void> {
+  /** Resolves, with false, when its signal is aborted for whatever reason. */
+  get ended(): Promise<false> {
     return new Promise((resolve) => {
-      this.signal.addEventListener("abort", () => resolve(), { once: true });
-      if (this.signal.aborted) resolve();
+      this.signal.addEventListener("abort", () => resolve(false), { once: true });
+      if (this.signal.aborted) resolve(false);
     });
   }
 
@@ -91,21 +103,28 @@ class ServerLease implements ActivityLease {
 
   /** @param since when the heartbeat was sent that the server has answered; what is over remains so. */
   renew(since: number): void {
-    if (this.#ended.signal.aborted || isOver(this) || since + LEASE_MS <= this.#until) return;
-    this.#until = since + LEASE_MS;
+    const next = Math.min(since + LEASE_MS, this.#latest);
+    if (this.#isClosed || isOver(this) || next <= this.#until) return;
+    this.#until = next;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.end(), this.#until - clock());
+    this.#timer = setTimeout(() => this.end(), next - clock());
     for (const listener of this.#listeners) listener();
+  }
+
+  /** The body is to end. Until it has, the lease goes on. */
+  callOff(): void {
+    this.#calledOff.abort();
   }
 
   end(): void {
     this.close();
     this.#until = Math.min(this.#until, clock());
-    this.#ended.abort();
+    this.callOff();
   }
 
-  /** There is nothing left to be ended. */
+  /** There is nothing left to be ended or prolonged. */
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
   }
 

@@ -1,58 +1,30 @@
 /** Activities that a worker hears of long after they were ordered (architecture, rule 2). */
-import { randomUUID } from "node:crypto";
-import { Client, Connection } from "@temporalio/client";
-import { NativeConnection, Worker } from "@temporalio/worker";
-import { expect, inject, onTestFinished, test } from "vitest";
-import { withLease } from "../../activities/lease.ts";
-import "../support/quiet.ts";
-import { startProxy } from "../support/tcp-proxy.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, test, vi } from "vitest";
+import { leasedActivity } from "../support/leased-activity.ts";
 import { deferred, until } from "../support/waiting.ts";
 
 const TIMEOUT = 60_000;
 
 /** A worker whose only activity tells whether it may be performed, and the way by which it hears of its tasks. */
 async function startLooking() {
-  const [host = "", port] = inject("temporalAddress").split(":");
-  const proxy = await startProxy({ host, port: Number(port) });
-  const connection = await NativeConnection.connect({ address: `127.0.0.1:${proxy.port}` });
-  const direct = await Connection.connect({ address: inject("temporalAddress") });
-  const client = new Client({ connection: direct });
-  const taskQueue = `late-${randomUUID()}`;
   const seen: ((mayPerform: boolean) => void)[] = [];
-  const look = (): Promise<void> =>
-    withLease(({ signal }) => {
-      seen.shift()?.(!signal.aborted);
-      return Promise.resolve();
-    });
-  const startWorker = async (): Promise<void> => {
-    const worker = await Worker.create({ connection, taskQueue, activities: { look } });
-    const running = worker.run();
-    onTestFinished(async () => {
-      await proxy.mend();
-      worker.shutdown();
-      await running;
-      await Promise.all([connection.close(), direct.close()]);
-      await proxy.cut();
-    }, TIMEOUT);
-  };
+  const { order, ...rest } = await leasedActivity(({ signal }) => {
+    seen.shift()?.(!signal.aborted);
+    return Promise.resolve();
+  });
   /** Orders it; what it sees when it begins, and how it ends. */
-  const order = () => {
+  const look = () => {
     const begun = deferred<boolean>();
     seen.push(begun.resolve);
-    const ended = client.activity.execute("look", {
-      ...{ id: randomUUID(), taskQueue, args: [] },
-      startToCloseTimeout: "1 hour",
-      heartbeatTimeout: "2 seconds",
-      retry: { maximumAttempts: 1 },
-    });
-    return { mayPerform: begun.promise, ended };
+    return { mayPerform: begun.promise, ended: order().then((handle) => handle.result()) };
   };
-  return { proxy, startWorker, order };
+  return { ...rest, look };
 }
 
 test.concurrent("one that waited in its queue is performed", { timeout: TIMEOUT }, async () => {
-  const { startWorker, order } = await startLooking();
-  const { mayPerform, ended } = order();
+  const { startWorker, look } = await startLooking();
+  const { mayPerform, ended } = look();
   const ordered = Date.now();
   await until(() => Date.now() - ordered > 1_500);
   await startWorker();
@@ -64,16 +36,34 @@ test.concurrent(
   "one that was given up before its worker could hear of it is not performed",
   { timeout: TIMEOUT },
   async () => {
-    const { proxy, startWorker, order } = await startLooking();
+    const { proxy, startWorker, look } = await startLooking();
     await startWorker();
-    const first = order();
+    const first = look();
     expect(await first.mayPerform).toBe(true);
     await first.ended;
     // Whoever polls gets the next one, and does not know it.
     await proxy.hang();
-    const second = order();
+    const second = look();
     await expect(second.ended).rejects.toThrow();
     await proxy.mend();
     expect(await second.mayPerform).toBe(false);
+  },
+);
+
+test.concurrent(
+  "one is not performed when its first heartbeat fails, although others were sent meanwhile",
+  { timeout: TIMEOUT },
+  async () => {
+    const { connection, startWorker, look } = await startLooking();
+    const beats = vi.spyOn(connection.workflowService, "recordActivityTaskHeartbeat");
+    // As on a slow network that breaks: longer than from one beat to the next.
+    beats.mockImplementation(() => delay(1_000).then(() => Promise.reject(new Error("broken"))));
+    const { mayPerform, ended } = look();
+    const ordered = Date.now();
+    await until(() => Date.now() - ordered > 1_000);
+    await startWorker();
+    expect(await mayPerform).toBe(false);
+    expect(beats).toHaveBeenCalledTimes(2);
+    await ended;
   },
 );
