@@ -126,7 +126,14 @@ async function main(): Promise<void> {
   // Whoever asks for the sandbox waits for the same probe; polling does not.
   const { available, reason } = await sandboxOfHost();
   if (!available) console.warn(`Warning: every conversation is Unrestricted here. ${reason ?? ""}`);
-  await worker.done;
+  try {
+    await worker.done;
+  } catch (error) {
+    console.error(error);
+    // Something still runs that nobody can answer for. An exit would wait for calls of the file system, a disk that does
+    // not answer among them, and what they belong to would be beaten for meanwhile.
+    process.kill(process.pid, "SIGKILL");
+  }
 }
 
 /** The worker of the tools has no workflows on purpose. */

@@ -1,8 +1,13 @@
-/** Workers that die with a request: asked again elsewhere, without a word lost (REQ-BED-006, 007). */
+/** Workers that end with a request: asked again elsewhere, without a word lost (REQ-BED-006, 007); and that they end. */
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { expect, test } from "vitest";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, onTestFinished, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
-import { say } from "../../local/scripted/script.ts";
+import { say, toolCall } from "../../local/scripted/script.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
@@ -42,3 +47,39 @@ test("a worker that is shut down in a request is not the person's Stop", async (
   await conversation.untilState("idle");
   expect(await conversation.types()).toEqual(["user", "agent", "run_stop"]);
 });
+
+test("a worker that is shut down ends, although a tool hangs in the file system", async () => {
+  const system = await startSystem({ workers: 0 });
+  const worker = await startWorkerProcess(system);
+  const conversation = await TestConversation.open(system);
+  const path = join(system.cwd, "held");
+  await writeFile(path, "text");
+  const holder = await holdFile(path);
+  const tag = system.model.script(randomUUID(), [
+    say(toolCall("edit", { path, oldText: "text", newText: "new" })),
+  ]);
+  await conversation.send(`go ${tag}`);
+  await holder.opening;
+  const asked = performance.now();
+  worker.signal("SIGTERM");
+  await worker.exited;
+  // The kernel lets the tool go on after 45 s.
+  expect(performance.now() - asked).toBeLessThan(20_000);
+});
+
+/** Whoever opens the file waits, in the kernel, as for a disk that does not answer. */
+async function holdFile(path: string) {
+  const script = `
+    open(my $file, "+<", $ARGV[0]) or die;
+    $SIG{IO} = sub { syswrite(STDOUT, "opening\\n") };
+    fcntl($file, ${F_SETLEASE}, ${F_WRLCK}) or die "fcntl: $!";
+    syswrite(STDOUT, "held\\n");
+    sleep 1 for 1 .. 60;`;
+  const holder = spawn("perl", ["-e", script, path], { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void holder.kill("SIGKILL"));
+  const lines = createInterface(holder.stdout);
+  await once(lines, "line");
+  return { opening: once(lines, "line") };
+}
+
+const [F_SETLEASE, F_WRLCK] = [1024, 1];
