@@ -11,9 +11,9 @@ import { Refusal, type ToolContext } from "./tool.ts";
 export async function editFile(
   path: string,
   edits: readonly Edit[],
-  { cwd, signal }: ToolContext,
+  context: ToolContext,
 ): Promise<{ readonly file: string; readonly summary: string }> {
-  const file = await readTextFile(resolvePath(cwd, path));
+  const file = await readTextFile(resolvePath(context.cwd, path));
   const plan = planEdits(file.text, edits);
   if (!plan.ok) throw new Refusal(`${file.path} was not changed: ${describe(plan.problems, edits.length)}`);
   const { changes, lines } = plan;
@@ -24,8 +24,7 @@ export async function editFile(
   if (size > MAX_FILE_BYTES) {
     throw new Refusal(`${file.path} was not changed: it would become larger than ${MAX_FILE_BYTES} bytes.`);
   }
-  signal.throwIfAborted();
-  await replaceTextFile(file, applyChanges(file.text, changes));
+  await replaceTextFile(file, applyChanges(file.text, changes), context);
   const [count, s] = [changes.length, changes.length === 1 ? "" : "s"];
   return { file: file.path, summary: `${count} change${s}, at line${s} ${listed(lines)}` };
 }

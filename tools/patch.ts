@@ -49,7 +49,7 @@ export const patch = defineTool({
   async run({ path, edits }, context) {
     const [first] = edits;
     if (edits.length === 1 && first?.operation === "overwrite") {
-      const whole = await overwriteFile(resolvePath(context.cwd, path), first.content, context.signal);
+      const whole = await overwriteFile(resolvePath(context.cwd, path), first.content, context);
       return completed(`${whole.existed ? "Replaced" : "Created"} ${whole.path} (${whole.bytes} bytes).`);
     }
     const partial: Edit[] = edits.filter((edit) => edit.operation !== "overwrite");

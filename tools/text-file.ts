@@ -1,14 +1,15 @@
 /**
  * Owns: a text file as the writing tools have it: read whole, and replaced whole or not at all. A replacement is
- * written beside the file and renamed over it, so that a reader sees the old content or the new, never half.
+ * written beside the file and renamed over it, so that a reader sees the old content or the new, never half. Whether the
+ * run still goes on is asked directly before each thing that stays; no other turn comes between question and deed.
  * Not here: what is changed in the text (edits.ts).
  */
 import { randomUUID } from "node:crypto";
-import { access, constants, lstat, mkdir, open, realpath, rename, rm, stat } from "node:fs/promises";
-import type { Stats } from "node:fs";
+import { mkdirSync, renameSync, type Stats } from "node:fs";
+import { access, constants, lstat, open, realpath, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isProcessFile } from "./path.ts";
-import { Refusal } from "./tool.ts";
+import { assertGoesOn, Refusal, type Ends } from "./tool.ts";
 
 /** Bytes of the largest file that is edited, before and after. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
@@ -35,8 +36,8 @@ export async function readTextFile(file: string): Promise<TextFile> {
 }
 
 /** Replaces the content of a file if it is still as it was read. Throws Refusal if another process changed it. */
-export async function replaceTextFile(file: TextFile, text: string): Promise<void> {
-  await replace(file.path, text, await stat(file.path), async () => {
+export async function replaceTextFile(file: TextFile, text: string, ends: Ends): Promise<void> {
+  await replace(file.path, text, ends, await stat(file.path), async () => {
     if (!(await readBounded(file.path)).equals(file.bytes)) {
       throw new Refusal(
         `${file.path} was changed by something else in the meantime. Nothing was written: read it again.`,
@@ -52,15 +53,15 @@ export async function replaceTextFile(file: TextFile, text: string): Promise<voi
 export async function overwriteFile(
   file: string,
   text: string,
-  signal: AbortSignal,
+  ends: Ends,
 ): Promise<{ readonly path: string; readonly existed: boolean; readonly bytes: number }> {
   const path = (await orNull(realpath(file))) ?? file;
   const existing = await orNull(lstat(path));
   if (existing?.isDirectory() === true) throw new Refusal(`${path} is a directory.`);
   if (existing !== null && !existing.isFile()) throw new Refusal(`${path} is not a regular file.`);
-  await mkdir(dirname(path), { recursive: true });
-  signal.throwIfAborted();
-  await replace(path, text, existing);
+  assertGoesOn(ends);
+  mkdirSync(dirname(path), { recursive: true });
+  await replace(path, text, ends, existing);
   return { path, existed: existing !== null, bytes: Buffer.byteLength(text) };
 }
 
@@ -68,11 +69,13 @@ export async function overwriteFile(
 async function replace(
   path: string,
   text: string,
+  ends: Ends,
   existing: Stats | null,
   check?: () => Promise<void>,
 ): Promise<void> {
   if (existing !== null) await assertWritable(path, existing);
   const temporary = join(dirname(path), `.${randomUUID()}.tmp`);
+  assertGoesOn(ends);
   try {
     const handle = await open(temporary, "wx").catch((error: unknown) => {
       // It is the directory that refuses: the model knows no temporary file.
@@ -89,7 +92,8 @@ async function replace(
       await handle.close();
     }
     await check?.();
-    await rename(temporary, path);
+    assertGoesOn(ends);
+    renameSync(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;

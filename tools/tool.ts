@@ -29,6 +29,17 @@ export type ToolContext = {
   readonly env?: Readonly<Record<string, string>>;
 };
 
+/** What ends a run. */
+export type Ends = Pick<ToolContext, "signal" | "lease">;
+
+/** Nothing of the run may take effect any more. */
+export const isCalledOff = ({ signal, lease }: Ends): boolean => signal.aborted || isOver(lease);
+
+/** Asked directly before what takes effect, for this process may have been frozen at any time before. */
+export function assertGoesOn(ends: Ends): void {
+  if (isCalledOff(ends)) throw new Refusal("Stopped.");
+}
+
 export type ToolRun = {
   /** `interrupted`: stopped by the signal. */
   readonly status: "completed" | "failed" | "interrupted";
@@ -70,12 +81,11 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
       }
       const parsed = schema.safeParse(input);
       if (!parsed.success) return failed(`Invalid input for ${name}:\n${z.prettifyError(parsed.error)}`);
-      const isAborted = (): boolean => context.signal.aborted || isOver(context.lease);
-      if (isAborted()) return interrupted("Stopped before it began.");
+      if (isCalledOff(context)) return interrupted("Stopped before it began.");
       try {
         return await run(parsed.data, context);
       } catch (error) {
-        if (isAborted()) return interrupted("Stopped.");
+        if (isCalledOff(context)) return interrupted("Stopped.");
         return failed(explain(error));
       }
     },

@@ -11,8 +11,8 @@ export const write = defineTool({
     path: z.string().min(1).describe("Absolute, or relative to the working directory"),
     content: z.string().describe("The whole content of the file"),
   }),
-  async run({ path, content }, { cwd, signal }) {
-    const { path: file, existed, bytes } = await overwriteFile(resolvePath(cwd, path), content, signal);
-    return completed(`${existed ? "Replaced" : "Created"} ${file} (${bytes} bytes).`);
+  async run({ path, content }, context) {
+    const whole = await overwriteFile(resolvePath(context.cwd, path), content, context);
+    return completed(`${whole.existed ? "Replaced" : "Created"} ${whole.path} (${whole.bytes} bytes).`);
   },
 });

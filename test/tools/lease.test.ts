@@ -1,0 +1,58 @@
+/** Tools whose lease ends while they run, as with a worker that was frozen: nothing takes effect after it. */
+import { readdirSync } from "node:fs";
+import { chmod, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { clock, type Lease } from "../../sandbox/lease.ts";
+import { callTool as call, temporaryDirectory } from "./support.ts";
+
+/** One that is over from the moment at which this is first so. */
+function leaseUntil(isSo: () => boolean): Lease {
+  let until = Infinity;
+  return {
+    get until() {
+      if (isSo()) until = 0;
+      return until;
+    },
+    onRenewed: () => () => undefined,
+  };
+}
+
+const isWriting = (cwd: string) => () => readdirSync(cwd).some((name) => name.endsWith(".tmp"));
+
+const CHANGES = [
+  ["write", { path: "file", content: "new" }],
+  ["edit", { path: "file", oldText: "old", newText: "new" }],
+  ["patch", { path: "file", edits: [{ operation: "replace", oldText: "old", newText: "new" }] }],
+  ["patch", { path: "file", edits: [{ operation: "overwrite", content: "new" }] }],
+] as const;
+
+describe.each(CHANGES)("%s %j", (name, input) => {
+  test("does not replace a file when its lease is over, however far it was", async () => {
+    const cwd = await temporaryDirectory();
+    await writeFile(join(cwd, "file"), "old");
+    const run = await call(name, cwd, input, { lease: leaseUntil(isWriting(cwd)) });
+    expect(run).toEqual({ status: "interrupted", text: "Stopped." });
+    expect(await readFile(join(cwd, "file"), "utf8")).toBe("old");
+    expect(await readdir(cwd)).toEqual(["file"]);
+  });
+});
+
+test("a tool that has begun and whose lease is over makes no directories", async () => {
+  const cwd = await temporaryDirectory();
+  let looks = 0;
+  const lease = leaseUntil(() => ++looks > 1);
+  const run = await call("write", cwd, { path: "a/b/file", content: "new" }, { lease });
+  expect(run).toEqual({ status: "interrupted", text: "Stopped." });
+  expect(await readdir(cwd)).toEqual([]);
+});
+
+test("a search whose lease ends is interrupted", async () => {
+  const cwd = await temporaryDirectory();
+  await writeFile(join(cwd, "rg"), "#!/bin/sh\nexec sleep 300\n");
+  await chmod(join(cwd, "rg"), 0o755);
+  const env = { PATH: `${cwd}:${process.env["PATH"] ?? ""}` };
+  const lease = { until: clock() + 200, onRenewed: () => () => undefined };
+  const run = await call("grep", cwd, { pattern: "x" }, { lease, env });
+  expect(run.status).toBe("interrupted");
+});
