@@ -10,7 +10,15 @@ import { confine } from "../sandbox/host.ts";
 import { commandEnvironment } from "../sandbox/environment.ts";
 import { compileGlob } from "./glob.ts";
 import { isHidden, readablePath } from "./path.ts";
-import { completed, failed, interrupted, Refusal, type ToolContext, type ToolRun } from "./tool.ts";
+import {
+  completed,
+  failed,
+  interrupted,
+  isCalledOff,
+  Refusal,
+  type ToolContext,
+  type ToolRun,
+} from "./tool.ts";
 
 const TIMEOUT_SECONDS = 30;
 /** UTF-16 code units of one line of ripgrep's output; of a longer one only that it was there is known. */
@@ -157,7 +165,7 @@ export async function search(
       else if (complaint.length < MAX_ERROR_BYTES) complaint += text;
     },
   });
-  if (context.signal.aborted) return { kind: "interrupted" };
+  if (isCalledOff(context)) return { kind: "interrupted" };
   if (enough.signal.aborted) return { kind: "partial", note: "not searched further: narrow the search" };
   if (spawnError !== null) throw new Refusal(missing(spawnError));
   if (timedOut) return { kind: "partial", note: `stopped after ${TIMEOUT_SECONDS} s: narrow the search` };
