@@ -13,10 +13,12 @@ import { buildRequest, exceedsBody } from "../llm/request.ts";
 import type { Failure } from "../llm/errors.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
 import type { Message } from "../machine/message.ts";
+import { isOver } from "../sandbox/lease.ts";
 import { toolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, Performed, RequestEvent, RequestInput } from "./contract.ts";
 import { commitThen } from "./effect.ts";
 import { HistoryTooLarge, readForSummary, toolCallIds, type History } from "./history.ts";
+import type { ActivityLease } from "./lease.ts";
 import type { KnownModels } from "./models.ts";
 import type { Pictures } from "./pictures.ts";
 
@@ -84,10 +86,12 @@ function request(
   return commitThen(deps.db, input, {
     operationId: requestId,
     since,
-    perform: async ({ signal }, news) => {
+    perform: async (lease, news) => {
       try {
         const built = await build(news);
-        return await askModel(deps, input, built, signal);
+        // It may have taken long, or the worker was frozen meanwhile: then somebody else asks.
+        if (isOver(lease)) return { kind: "llm_lost", requestId };
+        return await askModel(deps, input, built, lease);
       } catch (error) {
         if (error instanceof HistoryTooLarge) return { kind: "llm_failed", requestId, ...TOO_LARGE };
         if (!isUnavailable(error)) throw error;
@@ -116,16 +120,19 @@ async function askModel(
   { db, client, stallMs }: RequestDependencies,
   { requestId, conversationId }: RequestInput,
   built: Built,
-  signal: AbortSignal,
+  lease: ActivityLease,
 ): Promise<RequestEvent> {
   const deltas = createDeltaBatcher({
-    publish: ({ kind, index, text }) =>
-      publishLive(db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } }),
+    // What somebody else may have begun anew is not told any further.
+    publish: async ({ kind, index, text }) => {
+      if (isOver(lease)) return;
+      await publishLive(db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } });
+    },
   });
   const outcome = await ask({
     client,
     request: built.request,
-    signal,
+    signal: lease.signal,
     stallMs,
     onDelta: (delta) => deltas.push(delta),
   });
