@@ -64,6 +64,8 @@ export type Loaded = Fixed & {
     readonly step: number;
     readonly batchId: string;
     readonly archived: boolean;
+    /** Not in what an earlier release has loaded. */
+    readonly createdAt?: string;
     readonly knownMessageIds: readonly string[];
     readonly recentMessages: readonly RecentMessage[];
   } | null;
@@ -81,8 +83,8 @@ export interface ConversationActivities {
   stopTools(input: { readonly conversationIds: readonly string[] }): Promise<void>;
   /** A message id that an operator's signal brings may be old: is it in the conversation already? */
   messageExists(input: { readonly conversationId: string; readonly messageId: string }): Promise<boolean>;
-  /** Deletes the rows, children included. */
-  remove(input: { readonly conversationId: string }): Promise<void>;
+  /** Deletes the rows, children included, of the conversation that was created then; null: whenever that was. */
+  remove(input: { readonly conversationId: string; readonly createdAt: string | null }): Promise<void>;
 }
 
 /** On the queue of a tool host. */

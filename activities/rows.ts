@@ -7,6 +7,7 @@ import { isTaken } from "../db/messages.ts";
 import { DEFAULT_LIMITS, type Context } from "../machine/context.ts";
 import { outcomeOf } from "../machine/outcome.ts";
 import type { Profile } from "../machine/profile.ts";
+import { isOver } from "../sandbox/lease.ts";
 import { toolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, Fixed } from "./contract.ts";
 import type { History } from "./history.ts";
@@ -42,9 +43,11 @@ export function rowActivities(db: Database, history: History, models: KnownModel
         return committed;
       }),
     messageExists: ({ conversationId, messageId }) => withLease(() => isTaken(db, conversationId, messageId)),
-    remove: ({ conversationId }) =>
-      withLease(async () => {
-        await deleteConversation(db, conversationId);
+    remove: ({ conversationId, createdAt }) =>
+      withLease(async (lease) => {
+        // Another has done it, or will.
+        if (isOver(lease)) throw new Error("The removal came too late.");
+        await deleteConversation(db, conversationId, createdAt);
         history.forget(conversationId);
       }),
   };

@@ -125,18 +125,27 @@ export async function stepOf(db: Database, id: string): Promise<number | null> {
   return row?.step ?? null;
 }
 
-/** Removes the rows, those of sub-agents included, and tells listeners of each. False when there was none. */
-export async function deleteConversation(db: Database, id: string): Promise<boolean> {
+/**
+ * Removes the rows, those of sub-agents included, and tells listeners of each. False when there was none.
+ *
+ * @param createdAt of the conversation that is meant: whoever comes late must not remove one that has the id since then
+ */
+export async function deleteConversation(
+  db: Database,
+  id: string,
+  createdAt: string | null = null,
+): Promise<boolean> {
+  const meant = db.sql`id = ${cleanText(id)} and created_at = coalesce(${createdAt}::timestamptz, created_at)`;
   const found = await db.sql.begin(async (transaction) => {
     const rows = await transaction`
       with recursive doomed as (
-        select id, parent_conversation_id from conversations where id = ${cleanText(id)}
+        select id, parent_conversation_id from conversations where ${meant}
         union all
         select c.id, c.parent_conversation_id from conversations c join doomed d on c.parent_conversation_id = d.id
       )
       select pg_notify(${COMMITS}, jsonb_build_object(
         'c', id, 'deleted', true, 'parent', parent_conversation_id)::text) from doomed`;
-    await transaction`delete from conversations where id = ${cleanText(id)}`;
+    await transaction`delete from conversations where ${meant}`;
     return rows.length > 0;
   });
   await deleteUnreferencedImages(db);

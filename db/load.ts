@@ -15,6 +15,8 @@ export type LoadedConversation = {
   /** The id of the batch at `step`. */
   readonly batchId: string;
   readonly archived: boolean;
+  /** With its id it names it: an id may be taken again after a removal. */
+  readonly createdAt: string;
   readonly lastEvent: number;
   /** Those of the asked ids that exist as messages or in the queue, in no particular order. */
   readonly knownMessageIds: readonly string[];
@@ -62,6 +64,7 @@ export async function loadConversation(
     step: row.step,
     batchId: row.batchId,
     archived: row.archived,
+    createdAt: row.createdAt.toISOString(),
     lastEvent: row.lastEvent,
     knownMessageIds: row.known,
     recentMessages: [

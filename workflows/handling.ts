@@ -18,5 +18,6 @@ export async function remove(runtime: Runtime): Promise<void> {
   void runtime.stop().then(() => (isStopped = true));
   await runtime.waitFor(() => isStopped, REMOVE_WITHIN_MS);
   runtime.markRemoved();
-  await runtime.shielded(() => activities.remove({ conversationId }));
+  const { createdAt } = runtime;
+  await runtime.shielded(() => activities.remove({ conversationId, createdAt }));
 }

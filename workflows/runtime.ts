@@ -1,7 +1,6 @@
 /**
  * Owns: one conversation while its workflow runs: the value, moved only by `transition`, and the order of things:
- * record, commit, perform. The handlers (updates.ts, signals.ts) and the loop (conversation.ts)
- * feed it events.
+ * record, commit, perform. The handlers (updates.ts, signals.ts) and the loop (conversation.ts) feed it events.
  */
 import { allHandlersFinished, CancellationScope, condition, uuid4, workflowInfo } from "@temporalio/workflow";
 import type { Loaded } from "../activities/contract.ts";
@@ -44,6 +43,9 @@ export class Runtime {
   #removed = false;
   #created = false;
   #ready = false;
+
+  /** By the row; null when that is not known. */
+  createdAt: string | null = null;
 
   constructor(start: ConversationStart) {
     this.#id = start.conversationId;
@@ -113,6 +115,7 @@ export class Runtime {
     this.#conversation = carried.conversation;
     this.#commits = this.#continueFrom(carried.step, carried.batchId, null);
     this.#archived = carried.archived;
+    this.createdAt = carried.createdAt ?? null;
     this.#recent = new RecentMessages(carried.recentMessages);
     this.#ready = true;
     this.#show();
@@ -199,6 +202,7 @@ export class Runtime {
       step: this.ledger.step,
       batchId: this.ledger.batchId,
       archived: this.#archived,
+      createdAt: this.createdAt,
       operations: this.#inFlight.deferred,
       recentMessages: this.#recent.entries(),
     };
@@ -216,6 +220,7 @@ export class Runtime {
     this.#created = true;
     this.#commits = this.#continueFrom(0, null, opening);
     this.#conversation = newConversation(opening.mode, contextWindow);
+    this.createdAt = new Date().toISOString();
     this.ledger.record(this.#conversation, [], null, Date.now());
     const { seed, task } = opening;
     // What begins at once is shown as it begins.
@@ -236,6 +241,7 @@ export class Runtime {
     this.#conversation = stored.conversation;
     this.#commits = this.#continueFrom(stored.step, stored.batchId, null);
     this.#archived = stored.archived;
+    this.createdAt = stored.createdAt ?? null;
     this.#recent = new RecentMessages(stored.recentMessages);
     this.#show();
     if (isFork) this.apply({ kind: "noted", text: FORK_NOTE });

@@ -298,6 +298,13 @@ test("removal stops the work, tells the streams and leaves nothing", async () =>
   expect((await send("DELETE", `/api/conversations/${id}`)).status).toBe(404);
 });
 
+test("removal of a conversation whose workflow was lost leaves nothing either", async () => {
+  const { id } = await create({});
+  await system.temporal.workflow.getHandle(id).terminate();
+  expect((await send("DELETE", `/api/conversations/${id}`)).status).toBe(204);
+  expect((await get(`/api/conversations/${id}`)).status).toBe(404);
+});
+
 test("directories are completed on the tool host", async () => {
   const { directories } = await bodyOf(await get(`/api/directories?path=${encodeURIComponent(system.cwd)}`));
   expect(directories).toContain(system.cwd);

@@ -243,6 +243,15 @@ describe("removal", () => {
     expect(await deleteConversation(db, id)).toBe(false);
   });
 
+  test("that comes late leaves a conversation that has the id since then", async () => {
+    const db = await testDatabase();
+    const { id } = await createConversation(db, { at: "2024-05-06T07:08:09.123Z" });
+    expect(await deleteConversation(db, id, "2024-05-06T07:08:09.122Z")).toBe(false);
+    expect(await conversationExists(db, id)).toBe(true);
+    expect(await deleteConversation(db, id, "2024-05-06T07:08:09.123Z")).toBe(true);
+    expect(await conversationExists(db, id)).toBe(false);
+  });
+
   test("a commit that comes too late does not bring it back", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);

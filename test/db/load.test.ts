@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { loadConversation } from "../../db/load.ts";
+import { getConversation } from "../../db/views.ts";
 import { conversation } from "./arbitraries.ts";
 import {
   chain,
@@ -50,6 +51,7 @@ test("the profile comes back, with the archived flag and the last event", async 
     step: 1,
     batchId: head.id,
     archived: true,
+    createdAt: (await getConversation(db, id))?.createdAt,
     lastEvent: 1,
     knownMessageIds: [],
     recentMessages: [],
