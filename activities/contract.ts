@@ -64,8 +64,7 @@ export type Loaded = Fixed & {
     readonly step: number;
     readonly batchId: string;
     readonly archived: boolean;
-    /** Not in what an earlier release has loaded. */
-    readonly createdAt?: string;
+    readonly createdAt: string;
     readonly knownMessageIds: readonly string[];
     readonly recentMessages: readonly RecentMessage[];
   } | null;

@@ -41,8 +41,8 @@ export type Carried = Fixed & {
   readonly step: number;
   readonly batchId: string | null;
   readonly archived: boolean;
-  /** By the row; not in what a run of an earlier release hands over. */
-  readonly createdAt?: string | null;
+  /** By the row. */
+  readonly createdAt: string | null;
   /** Ordered and committed, not yet performed. */
   readonly operations: readonly Operation[];
   /** The messages accepted last; update ids do not outlive a run (temporal#6375). */

@@ -44,8 +44,7 @@ export class Runtime {
   #created = false;
   #ready = false;
 
-  /** By the row; null when that is not known. */
-  createdAt: string | null = null;
+  #createdAt: string | null = null;
 
   constructor(start: ConversationStart) {
     this.#id = start.conversationId;
@@ -68,6 +67,11 @@ export class Runtime {
   /** null: there is no such conversation (any more). */
   get identity(): Identity | null {
     return this.#removed ? null : this.#identity;
+  }
+
+  /** By the row; null when that is not known. */
+  get createdAt(): string | null {
+    return this.#createdAt;
   }
 
   get archived(): boolean {
@@ -115,7 +119,7 @@ export class Runtime {
     this.#conversation = carried.conversation;
     this.#commits = this.#continueFrom(carried.step, carried.batchId, null);
     this.#archived = carried.archived;
-    this.createdAt = carried.createdAt ?? null;
+    this.#createdAt = carried.createdAt;
     this.#recent = new RecentMessages(carried.recentMessages);
     this.#ready = true;
     this.#show();
@@ -202,7 +206,7 @@ export class Runtime {
       step: this.ledger.step,
       batchId: this.ledger.batchId,
       archived: this.#archived,
-      createdAt: this.createdAt,
+      createdAt: this.#createdAt,
       operations: this.#inFlight.deferred,
       recentMessages: this.#recent.entries(),
     };
@@ -220,7 +224,7 @@ export class Runtime {
     this.#created = true;
     this.#commits = this.#continueFrom(0, null, opening);
     this.#conversation = newConversation(opening.mode, contextWindow);
-    this.createdAt = new Date().toISOString();
+    this.#createdAt = new Date().toISOString();
     this.ledger.record(this.#conversation, [], null, Date.now());
     const { seed, task } = opening;
     // What begins at once is shown as it begins.
@@ -241,7 +245,7 @@ export class Runtime {
     this.#conversation = stored.conversation;
     this.#commits = this.#continueFrom(stored.step, stored.batchId, null);
     this.#archived = stored.archived;
-    this.createdAt = stored.createdAt ?? null;
+    this.#createdAt = stored.createdAt;
     this.#recent = new RecentMessages(stored.recentMessages);
     this.#show();
     if (isFork) this.apply({ kind: "noted", text: FORK_NOTE });
