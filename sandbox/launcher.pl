@@ -26,7 +26,8 @@ my ($worker, %syscall) = @ARGV;
 my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $WNOHANG, $WUNTRACED, $TERM, $KILL, $CONT, $EINTR) =
   (1, 36, 1, 2, 15, 9, 18, 4);
 my ($ITIMER_REAL, $TICK_US, $CLOCK_MONOTONIC) = (0, 50_000, 1);
-my $ROUNDS = 200; # about three seconds; beyond them lives what cannot be killed
+my $ROUNDS = 20; # about 20 ms, in which nothing else is heard; then the next tick goes on
+my $KILLED_MS = 3000; # what lives longer than that cannot be killed
 
 $0 = "bedrock-launcher";
 $^F = 2; # what is opened here is closed in a command
@@ -35,6 +36,8 @@ $SIG{PIPE} = "IGNORE";
 my %supervisors; # by command
 my %until;       # by command: when its lease is over, if it has one
 my %ends;        # by command: the reading ends of its output
+my %gone;        # by command: when its supervisor ended, until nothing is left of it
+my %orphans;     # by process: since when it is to be killed, until it has ended
 our $starting = 0; # a supervisor is there, or is about to be, that is not among them yet
 my $input = "";
 
@@ -94,29 +97,38 @@ sub refuse {
   say_line("$_[0] gone");
 }
 
-# A supervisor is gone when nothing of its command is left, however it ended itself.
+# A supervisor is gone when nothing of its command is left, however it ended itself. What does not die is left alone
+# after a while, and nobody waits for it: meanwhile other commands begin, and leases are renewed.
 sub reap {
   return if $starting;
   local ($!, $?); # what it interrupts may be about to look at them
-  my @gone;
   for my $round (1 .. $ROUNDS) {
     my %ids = reverse %supervisors;
     while ((my $pid = waitpid(-1, $WNOHANG | $WUNTRACED)) > 0) {
       # Its command has stopped it. Perl does not tell that from its end, but it is there.
       next if kill $CONT, $pid;
+      delete $orphans{$pid};
       my $id = $ids{$pid} // next;
       delete $supervisors{$id};
       delete $until{$id};
-      push @gone, $id;
+      $gone{$id} = now();
     }
+    my $now = now();
     my %known = reverse %supervisors;
-    my @orphans = grep { !$known{$_} } children($$);
-    last if !@orphans;
+    my @orphans = grep { !$known{$_} && $now - ($orphans{$_} //= $now) < $KILLED_MS } children($$);
+    for my $id (keys %gone) {
+      # Another signal may have been heard meanwhile, and have said it.
+      next if @orphans && $now - ($gone{$id} // $now) < $KILLED_MS;
+      say_line("$id gone") if delete $gone{$id};
+    }
+    if (!@orphans) {
+      tick(0) if !%supervisors;
+      return;
+    }
+    end_overdue();
     kill_tree(@orphans);
     rest($round);
   }
-  tick(0) if !%supervisors;
-  say_line("$_ gone") for @gone;
 }
 
 sub read_line {

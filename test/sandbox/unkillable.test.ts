@@ -1,0 +1,61 @@
+/** A process that the launcher has to kill and cannot: one of root's, started by a worker that is not root. */
+import { readFileSync } from "node:fs";
+import { chmod, chown, copyFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { runCommand } from "../../sandbox/command.ts";
+import { clock, type Lease } from "../../sandbox/lease.ts";
+import { processesWhere } from "../support/processes.ts";
+import { until } from "../support/waiting.ts";
+
+const NOBODY = 65_534;
+const UNKILLABLE_SECONDS = 15;
+
+const run = (command: string, lease?: Lease) =>
+  runCommand({
+    ...{
+      argv: ["bash", "-c", command],
+      cwd: "/",
+      env: { PATH: process.env["PATH"] ?? "" },
+      confinement: null,
+    },
+    ...(lease === undefined ? {} : { lease }),
+    signal: new AbortController().signal,
+    ...{ timeoutMs: 60_000, limitBytes: 1_000 },
+  });
+
+test.runIf(process.getuid?.() === 0)(
+  "while a process that cannot be killed is waited for, commands begin, and leases end",
+  async () => {
+    const directory = await mkdtemp(join(tmpdir(), "bedrock-unkillable-"));
+    await chmod(directory, 0o755);
+    const program = join(directory, "perl");
+    await copyFile("/usr/bin/perl", program);
+    await chown(program, 0, 0);
+    await chmod(program, 0o4755);
+    await chown(directory, NOBODY, NOBODY);
+    process.setgroups?.([]);
+    process.setgid?.(NOBODY);
+    process.setuid?.(NOBODY);
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const isThere = () =>
+      processesWhere((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith(program)).length > 0;
+
+    let isGivenUp = false;
+    const lost = run(`
+      ${program} -e '$< = 0; sleep ${UNKILLABLE_SECONDS}' &
+      until grep -q "^Uid:.0.0" /proc/$!/status; do :; done
+      kill -9 $PPID
+      sleep 300`);
+    void lost.then(() => (isGivenUp = true));
+    await until(isThere);
+    const lease = { until: clock() + 300, onRenewed: () => () => undefined };
+    expect(await run("sleep 300", lease)).toMatchObject({ aborted: true });
+    expect(await run("echo here")).toMatchObject({ exitCode: 0, output: "here\n" });
+    expect(isGivenUp).toBe(false);
+    expect(await lost).toMatchObject({ exitCode: null });
+    expect(isThere()).toBe(true);
+    await until(() => !isThere());
+  },
+);
