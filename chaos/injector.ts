@@ -10,10 +10,8 @@ import { drawFault, FAULTS, type Fault, type FaultName, type World } from "./fau
 import type { Pace } from "./pace.ts";
 import type { Plan } from "./plan.ts";
 
-export type InFlight = { readonly tool: boolean; readonly request: boolean; readonly commit: boolean };
-export type Hits = Readonly<
-  Record<FaultName, { tool: number; request: number; commit: number; all: number }>
->;
+/** How often each took hold while a tool, a request and a commit were under way. */
+export type Hits = Readonly<Record<FaultName, number>>;
 
 /** For how long a good moment is waited for; then the fault comes all the same. */
 const PATIENCE_MS = 15_000;
@@ -25,9 +23,7 @@ const SECOND_CHANCES = 8;
 const OVERLAP = 0.4;
 
 export class Injector {
-  readonly hits: Hits = Object.fromEntries(
-    FAULTS.map((name) => [name, { tool: 0, request: 0, commit: 0, all: 0 }]),
-  ) as Hits;
+  readonly #hits = Object.fromEntries(FAULTS.map((name) => [name, 0])) as Record<FaultName, number>;
   readonly #world: World;
   readonly #pace: Pace;
   readonly #sql: Sql;
@@ -36,6 +32,10 @@ export class Injector {
     this.#world = world;
     this.#pace = pace;
     this.#sql = openClient(world.product.databaseUrl, "chaos");
+  }
+
+  get hits(): Hits {
+    return this.#hits;
   }
 
   /** @param deploy is begun in the middle of it, and is not waited for before the end. */
@@ -57,11 +57,10 @@ export class Injector {
       await pause(afterMs);
       if (chance.next() >= OVERLAP) await running;
       const fault = drawFault(name, this.#world, chance.fork());
-      const found = await this.#goodMoment(fault);
+      const isGood = await this.#untilGood(fault);
       const struck = fault.strike().then((tookHold) => {
-        if (tookHold) this.#count(name, found);
-        const hasHit = tookHold && found.tool && found.request && found.commit;
-        if (!hasHit && chances-- > 0) left.splice(SECOND_CHANCES, 0, next);
+        if (isGood && tookHold) this.#hits[name]++;
+        else if (chances-- > 0) left.splice(SECOND_CHANCES, 0, next);
       });
       running = Promise.all([running, struck]).then(() => undefined);
       if (left.length === 0) await running;
@@ -75,13 +74,13 @@ export class Injector {
     await this.#sql.end({ timeout: 1 });
   }
 
-  async #goodMoment({ isReady }: Fault): Promise<InFlight> {
+  /** False when no good moment came in time. */
+  async #untilGood({ isReady }: Fault): Promise<boolean> {
     const until = performance.now() + PATIENCE_MS;
     let hurry = performance.now() + HURRY_MS;
     for (;;) {
-      const found = await this.#look();
-      const isGood = found.tool && found.request && found.commit && isReady();
-      if (isGood || performance.now() > until) return found;
+      if ((await this.#isGood()) && isReady()) return true;
+      if (performance.now() > until) return false;
       if (performance.now() > hurry) {
         this.#pace.hurry();
         hurry = performance.now() + HURRY_MS;
@@ -90,12 +89,14 @@ export class Injector {
     }
   }
 
-  /** What costs most to find out is looked at last, and only if it matters. */
-  async #look(): Promise<InFlight> {
-    const commit = await this.#isCommitting();
+  /** What costs most to find out is looked at last. */
+  async #isGood(): Promise<boolean> {
     const { product, cwd } = this.#world;
-    const request = product.model.requests.some(({ end }) => end === null);
-    return { commit, request, tool: commit && request && commandsIn(cwd).length > 0 };
+    return (
+      (await this.#isCommitting()) &&
+      product.model.requests.some(({ end }) => end === null) &&
+      commandsIn(cwd).length > 0
+    );
   }
 
   /** False where Postgres cannot say so: it is away just then. */
@@ -108,13 +109,5 @@ export class Injector {
     } catch {
       return false;
     }
-  }
-
-  #count(name: FaultName, { tool, request, commit }: InFlight): void {
-    const hits = this.hits[name];
-    hits.tool += Number(tool);
-    hits.request += Number(request);
-    hits.commit += Number(commit);
-    hits.all += Number(tool && request && commit);
   }
 }

@@ -19,6 +19,7 @@ import type { Lock } from "./lock.ts";
 import { freePort, isFree, rememberedPorts } from "./ports.ts";
 import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
 import { createSupervisor, stopLeftovers } from "./processes.ts";
+import { checkPrograms } from "./programs.ts";
 import { withProgress, type Report } from "./progress.ts";
 import { sendRestarted, type Announced } from "./restart.ts";
 import { StartError } from "./start-error.ts";
@@ -120,6 +121,7 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
 
   return {
     async start() {
+      checkPrograms();
       makeFolders(folders);
       lock = takeDataLock(folders);
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });

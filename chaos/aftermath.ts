@@ -1,0 +1,48 @@
+/** Owns: the look at what is left when the storm is over, in its order: people first, then what they were told, then replays. */
+import { openDatabase } from "../db/connect.ts";
+import * as checks from "./checks.ts";
+import type { World } from "./faults.ts";
+import { leftoversOf } from "./leftovers.ts";
+import type { Places } from "./model.ts";
+import type { Person } from "./person.ts";
+
+export type Aftermath = {
+  readonly complaints: readonly string[];
+  /** Conversations that ran tools under both releases. */
+  readonly carriedOver: number;
+};
+
+export async function look(
+  { product, workers, deaf }: World,
+  people: readonly Person[],
+  places: Places,
+): Promise<Aftermath> {
+  const db = openDatabase(product.databaseUrl, { applicationName: "chaos", max: 4 });
+  try {
+    await Promise.all(
+      people.map((person) =>
+        person.farewell().catch((error: unknown) => void person.complaints.push(String(error))),
+      ),
+    );
+    const complaints = people.flatMap((person) => person.complaints);
+    const chapters = people.flatMap((person) => person.chapters);
+    for (const chapter of chapters) {
+      complaints.push(...(await checks.checkAccepted(chapter)), ...(await checks.checkHeard(db, chapter)));
+    }
+    if (chapters.every(({ talk }) => talk.resumed === 0)) complaints.push("no stream was ever cut off");
+    complaints.push(...(await checks.checkEvents(db)), ...(await checks.checkLedger(db, places.ledger)));
+    complaints.push(...checks.checkRequests(product), ...(await leftoversOf(places.cwd)));
+    // Workers that remember nothing have to replay.
+    await workers.restart();
+    const roots = [deaf.talk.id, ...chapters.map(({ talk }) => talk.id)];
+    const everybody = await checks.checkEverybody(db, roots);
+    const replayed = everybody.ids.map((id) => checks.checkReplay(product, db, id));
+    complaints.push(...everybody.complaints, ...(await Promise.all(replayed)).flat());
+    const others = everybody.ids.filter((id) => id !== deaf.talk.id);
+    const carriedOver = await checks.countCarriedOver(product, others);
+    for (const { talk } of chapters) talk.close();
+    return { complaints, carriedOver };
+  } finally {
+    await db.close();
+  }
+}

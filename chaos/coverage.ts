@@ -1,0 +1,37 @@
+/** Owns: whether a run has shown anything: the faults hit, and the turns took place. */
+import type { Hits } from "./injector.ts";
+import { OUTCOMES } from "./person.ts";
+import type { Size } from "./plan.ts";
+
+/** What turns came to, and how many of them did. */
+export type Outcomes = Readonly<Record<string, number>>;
+
+/** A part of the turns; each fails whose provider cannot be reached three times in a row. */
+const FAILED_AT_MOST = 0.2;
+
+/** Every fault must have found a tool, a request and a commit under way, all at once. */
+export function misses(hits: Hits, { faults, needed }: Size): string[] {
+  return faults
+    .filter((name) => hits[name] < needed)
+    .map((name) => `"${name}" found a tool, a request and a commit ${hits[name]} times of ${needed}`);
+}
+
+export function countOf(outcomes: readonly string[]): Outcomes {
+  const counts: Record<string, number> = {};
+  for (const outcome of outcomes) counts[outcome] = (counts[outcome] ?? 0) + 1;
+  return counts;
+}
+
+/** Every kind of turn must have taken place, and most turns must have come to what they were for. */
+export function lacks(outcomes: Outcomes, { turns }: Size, canRestrict: boolean): string[] {
+  const { failed = 0 } = outcomes;
+  const wanted = OUTCOMES.filter(
+    (outcome) => canRestrict || (outcome !== "approved" && outcome !== "denied"),
+  );
+  return [
+    ...wanted
+      .filter((outcome) => outcomes[outcome] === undefined)
+      .map((outcome) => `no turn was "${outcome}"`),
+    ...(failed > turns * FAILED_AT_MOST ? [`${failed} of ${turns} turns failed`] : []),
+  ];
+}

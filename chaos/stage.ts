@@ -1,0 +1,68 @@
+/** Owns: where a run takes place: the product with a second worker, a network to the provider, the model, the files. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { picture } from "../test/support/pictures.ts";
+import { startProduct } from "../test/support/product.ts";
+import { startProxy, type TcpProxy } from "../test/support/tcp-proxy.ts";
+import { DeafClients } from "./deaf-clients.ts";
+import type { World } from "./faults.ts";
+import { answerOf, SCRIPT, type Places } from "./model.ts";
+import type { Sources } from "./sources.ts";
+import { Workers } from "./workers.ts";
+
+/** Remarks are the model's, about what it was asked. */
+export type Stage = { readonly world: World; readonly remarks: readonly string[] };
+
+/** @param ends gets what ends it, part by part */
+export async function setStage(
+  folder: string,
+  { root }: Sources,
+  places: Places,
+  ends: (() => Promise<unknown>)[],
+): Promise<Stage> {
+  const dataDir = join(folder, "data");
+  const proxies: TcpProxy[] = [];
+  const product = await startProduct({
+    root,
+    dataDir,
+    providerBehind: async (url) => {
+      const { hostname, port } = new URL(url);
+      const proxy = await startProxy({ host: hostname, port: Number(port) });
+      proxies.push(proxy);
+      ends.push(() => proxy.cut());
+      return addressOf(proxy);
+    },
+  });
+  ends.push(product.stop);
+  const [provider] = proxies;
+  if (provider === undefined) throw new Error("There is no way to the provider.");
+  const workers = await Workers.start(product, {
+    ...{ root, dataDir, provider: addressOf(provider) },
+    folder: join(folder, "second-worker"),
+  });
+  ends.push(() => workers.stop());
+  const remarks: string[] = [];
+  product.model.script(SCRIPT, ({ body }) => {
+    try {
+      return answerOf(body, places);
+    } catch (error) {
+      remarks.push(`the model says: ${String(error)}`);
+      throw error;
+    }
+  });
+  const deaf = await DeafClients.prepare(product);
+  ends.push(() => deaf.close());
+  return { world: { product, workers, provider, deaf, cwd: places.cwd }, remarks };
+}
+
+const addressOf = ({ port }: TcpProxy): string => `http://127.0.0.1:${port}`;
+
+/** @param folder of the run */
+export async function placesIn(folder: string): Promise<Places> {
+  const cwd = join(folder, "work");
+  mkdirSync(cwd);
+  const files = { ledger: join(folder, "ledger"), picture: join(folder, "picture.png") };
+  writeFileSync(files.ledger, "");
+  writeFileSync(files.picture, await picture("png", { width: 200, height: 100 }));
+  return { ...files, cwd, pidsOf: (turn) => join(folder, `${turn}.pids`) };
+}
