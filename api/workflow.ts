@@ -44,13 +44,13 @@ export type Workflows = {
    * Asks a conversation's workflow, which is started from its row if it does not run: it was archived, closed
    * itself, or was lost (docs/architecture.md, rule 10).
    *
-   * @param beforeStart rejects when there is nothing to start: asked only where no workflow runs.
+   * @param exists rejects when there is no such conversation: asked where its workflow did not answer.
    */
   update<Ret, Args extends unknown[]>(
     conversationId: string,
     definition: UpdateDefinition<Ret, Args>,
     args: Args,
-    beforeStart?: () => Promise<void>,
+    exists?: () => Promise<void>,
   ): Promise<Ret>;
   /** What Restricted mode has to work with on `host`. May be some seconds old. */
   sandboxOf(host: string): Promise<Sandbox>;
@@ -122,7 +122,7 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
     conversationId: string,
     definition: UpdateDefinition<Ret, Args>,
     args: Args,
-    beforeStart: () => Promise<void> = () => Promise.resolve(),
+    exists: () => Promise<void> = () => Promise.resolve(),
   ): Promise<Ret> {
     // However often it is sent, it is one update.
     const updateId = randomUUID();
@@ -144,10 +144,9 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
         try {
           return await ask(attempt);
         } catch (error) {
-          if (!isClosed(error) && grpcCode(error) !== GRPC_INVALID_ARGUMENT)
-            throw asProblem(error, conversationId);
-          if (attempt === 1) await beforeStart();
-          if (attempt === ATTEMPTS || !isClosed(error)) throw asProblem(error, conversationId);
+          if (attempt === 1) await exists();
+          if (attempt < ATTEMPTS && isClosed(error)) continue;
+          throw asProblem(error, conversationId);
         }
       }
     });

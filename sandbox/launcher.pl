@@ -182,6 +182,8 @@ sub supervise {
   $0 = "bedrock-supervisor";
   prctl($PR_SET_CHILD_SUBREAPER, 1);
   prctl($PR_SET_PDEATHSIG, $TERM);
+  # Should the launcher die while this is stopped, the kernel lets it go on: to it this is a job that lost its shell.
+  setpgrp(0, 0);
   exit 0 if getppid() != $launcher;
 
   my $self = $$;

@@ -7,6 +7,7 @@ import { CancellationScope, continueAsNew, setHandler } from "@temporalio/workfl
 import { isWorking, type SubAgentOutcome } from "../machine/conversation.ts";
 import { outcomeOf } from "../machine/outcome.ts";
 import { stateQuery, type ConversationStart } from "./contract.ts";
+import { isHistoryLong } from "./history-length.ts";
 import { Runtime } from "./runtime.ts";
 import { handleSignals } from "./signals.ts";
 import { handleUpdates } from "./updates.ts";
@@ -55,4 +56,4 @@ const isOver = (runtime: Runtime): boolean =>
   outcomeOf(runtime.conversation.state) !== null ||
   (runtime.archived && !isWorking(runtime.conversation.state));
 
-const mayLeave = (runtime: Runtime): boolean => isOver(runtime) || runtime.isLong;
+const mayLeave = (runtime: Runtime): boolean => isOver(runtime) || isHistoryLong();

@@ -2,7 +2,7 @@
  * Owns: one conversation while its workflow runs: the value, moved only by `transition`, and the order of things:
  * record, commit, perform. The handlers (updates.ts, signals.ts) and the loop (conversation.ts) feed it events.
  */
-import { allHandlersFinished, CancellationScope, condition, uuid4, workflowInfo } from "@temporalio/workflow";
+import { allHandlersFinished, CancellationScope, condition, uuid4 } from "@temporalio/workflow";
 import type { Loaded } from "../activities/contract.ts";
 import type { Context } from "../machine/context.ts";
 import { isWorking, newConversation, type Conversation } from "../machine/conversation.ts";
@@ -14,6 +14,7 @@ import { load, stopTools } from "./activities.ts";
 import { Commits } from "./commits.ts";
 import type { Carried, ConversationStart, Opening, SendMessageInput } from "./contract.ts";
 import { identityOf, unasked, type Identity } from "./identity.ts";
+import { isHistoryLong } from "./history-length.ts";
 import { InFlight } from "./in-flight.ts";
 import { Ledger } from "./ledger.ts";
 import { carriesCommit } from "./operations.ts";
@@ -21,9 +22,6 @@ import { ordersOf } from "./orders.ts";
 import { RecentMessages } from "./recent-messages.ts";
 import { ToolHost } from "./tool-host.ts";
 
-/** From here on a run makes room for the next as soon as nothing is in flight: a replay takes about 0.6 ms an event. */
-const LONG_HISTORY = 250;
-const LARGE_HISTORY_BYTES = 8 * 1024 * 1024;
 const FORK_NOTE =
   "This conversation's workflow was reset or started anew. It continues from what is stored; nothing stored was changed.";
 
@@ -91,12 +89,6 @@ export class Runtime {
   /** Nothing in flight, nothing unconfirmed, nobody waiting for an answer. */
   get rests(): boolean {
     return this.#ready && this.#inFlight.isEmpty && this.#commits.isSettled && allHandlersFinished();
-  }
-
-  /** The next run should take over, here or between two rounds. */
-  get isLong(): boolean {
-    const { historyLength, historySize } = workflowInfo();
-    return historyLength >= LONG_HISTORY || historySize >= LARGE_HISTORY_BYTES;
   }
 
   /** Runs what must go on in a workflow that was cancelled, too. */
@@ -288,7 +280,7 @@ export class Runtime {
     for (const id of aborts) this.#inFlight.abort(id);
     for (const id of subAgentsToCancel) void this.#base.run(async () => this.#identity?.subAgents.cancel(id));
     const carriers = operations.filter(carriesCommit);
-    const isLater = carriers.length > 0 && this.#inFlight.isEmpty && this.isLong;
+    const isLater = carriers.length > 0 && this.#inFlight.isEmpty && isHistoryLong();
     if (isLater) this.#inFlight.defer(operations);
     else for (const operation of operations) this.#start(operation);
     if (isLater || carriers.length === 0) void this.#commits.settle();

@@ -46,7 +46,7 @@ describe.each(
     const running = run(mark, reason === "its command ends" ? child : `${child}; sleep 300`, {
       mode,
       signal: controller.signal,
-      timeoutMs: reason === "the time is over" ? 400 : 60_000,
+      timeoutMs: reason === "the time is over" ? 800 : 60_000,
       onOutput: (text) => {
         if (reason !== "a cancel" || !text.includes("up")) return;
         told = performance.now();
@@ -63,22 +63,29 @@ describe.each(
     });
   });
 
-  test("dies: the worker is killed", async () => {
-    const mark = randomUUID();
-    const worker = spawn(
-      process.execPath,
-      ["--import", "tsx", `${import.meta.dirname}/doomed-worker.ts`, `${child}; sleep 300`, mode],
-      { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, MARK: mark } },
-    );
-    await once(worker.stdout, "data");
-    // While a shell becomes its last command, it has no environment to be found by.
-    await until(() => survivors(mark).length > 1);
-    worker.kill("SIGKILL");
-    const killed = performance.now();
-    while (survivors(mark).length > 0 && performance.now() - killed < WITHIN_MS) await tick();
-    expect(survivors(mark)).toEqual([]);
-  });
+  test("dies: the worker is killed", () => diesWithItsWorker(child, mode));
 });
+
+test("dies with its worker though it has stopped both who would end it", () => {
+  const launcher = "$(cut -d ' ' -f 4 /proc/$PPID/stat)";
+  return diesWithItsWorker(`kill -STOP ${launcher} $PPID; echo up`, "unrestricted");
+});
+
+async function diesWithItsWorker(child: string, mode: string): Promise<void> {
+  const mark = randomUUID();
+  const worker = spawn(
+    process.execPath,
+    ["--import", "tsx", `${import.meta.dirname}/doomed-worker.ts`, `${child}; sleep 300`, mode],
+    { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, MARK: mark } },
+  );
+  await once(worker.stdout, "data");
+  // While a shell becomes its last command, it has no environment to be found by.
+  await until(() => survivors(mark).length > 1);
+  worker.kill("SIGKILL");
+  const killed = performance.now();
+  while (survivors(mark).length > 0 && performance.now() - killed < WITHIN_MS) await tick();
+  expect(survivors(mark)).toEqual([]);
+}
 
 test.each(["SIGKILL", "SIGSTOP"] as const)(
   "a supervisor that gets a %s from outside loses nobody",
