@@ -113,16 +113,17 @@ class ServerLease implements ActivityLease {
 
   /** The body is to end. Until it has, the lease goes on. */
   callOff(): void {
-    this.#calledOff.abort();
+    if (!this.#isClosed) this.#calledOff.abort();
   }
 
   end(): void {
-    this.close();
+    if (this.#isClosed) return;
     this.#until = Math.min(this.#until, clock());
     this.callOff();
+    this.close();
   }
 
-  /** There is nothing left to be ended or prolonged. */
+  /** There is nothing left to be ended or prolonged, whatever is answered late. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
