@@ -60,7 +60,7 @@ export function drawFault(name: FaultName, world: World, chance: Random): Fault 
       return onEach(targetsOf(name, world, chance), (target) => freeze(target, ms));
     }
     case "drop provider connections":
-      return anytime(async () => {
+      return anytime(() => {
         provider.drop();
         return Promise.resolve(true);
       });

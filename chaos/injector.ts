@@ -50,7 +50,7 @@ export class Injector {
     const left = [...faults];
     let chances = SECOND_CHANCES;
     for (let n = 0; left.length > 0; n++) {
-      const [next] = left.splice(0, 1);
+      const next = left.shift();
       if (next === undefined) break;
       const { name, afterMs } = next;
       if (n === middle) deployed = deploy();

@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Talk } from "../test/support/talk.ts";
 
 /** Milliseconds in which something must happen in a conversation that works, all recoveries included. */
-export const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 60_000;
 const LOOK_MS = 2_000;
 
 /**

@@ -41,7 +41,6 @@ export class Runtime {
   #removed = false;
   #created = false;
   #ready = false;
-
   #createdAt: string | null = null;
 
   constructor(start: ConversationStart) {

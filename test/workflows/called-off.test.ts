@@ -9,6 +9,19 @@ import { deferred, until } from "../support/waiting.ts";
 const TIMEOUT = 60_000;
 const since = (began: number): number => performance.now() - began;
 
+/** One that has begun, and ends when it is let. */
+async function begin() {
+  const begun = deferred<ActivityLease>();
+  const end = deferred<undefined>();
+  const { startWorker, order, ...way } = await leasedActivity((lease) => {
+    begun.resolve(lease);
+    return end.promise;
+  });
+  await startWorker();
+  const activity = await order();
+  return { ...way, activity, lease: await begun.promise, end: () => end.resolve(undefined) };
+}
+
 test.concurrent(
   "one that needs longer than the heartbeat timeout to end after a cancel is waited for",
   { timeout: TIMEOUT },
@@ -33,19 +46,11 @@ test.concurrent(
   "one that does not end is given up, and its lease is over before anybody hears of it",
   { timeout: TIMEOUT },
   async () => {
-    const begun = deferred<ActivityLease>();
-    const end = deferred<undefined>();
-    const { startWorker, order } = await leasedActivity((lease) => {
-      begun.resolve(lease);
-      return end.promise;
-    });
-    await startWorker();
-    const activity = await order();
-    const lease = await begun.promise;
+    const { activity, lease, end } = await begin();
     await activity.cancel("a Stop");
     await expect(activity.result()).rejects.toThrow();
     expect(isOver(lease)).toBe(true);
-    end.resolve(undefined);
+    end();
   },
 );
 
@@ -53,20 +58,12 @@ test.concurrent(
   "a heartbeat that is answered after the end does not bring the lease back",
   { timeout: TIMEOUT },
   async () => {
-    const begun = deferred<ActivityLease>();
-    const end = deferred<undefined>();
-    const { proxy, connection, startWorker, order } = await leasedActivity((lease) => {
-      begun.resolve(lease);
-      return end.promise;
-    });
-    await startWorker();
-    const activity = await order();
-    const lease = await begun.promise;
+    const { activity, lease, end, proxy, connection } = await begin();
     await proxy.hang();
     const beats = vi.spyOn(connection.workflowService, "recordActivityTaskHeartbeat");
     await until(() => beats.mock.calls.length > 0);
     const { until: last } = lease;
-    end.resolve(undefined);
+    end();
     await proxy.mend();
     await activity.result();
     // Beyond the lease that the late answer would have given.
