@@ -1,0 +1,164 @@
+/** Owns: what is measured, in parts, and the goal of each figure. Not here: how it is measured (the files beside it). */
+import type { Product } from "../test/support/product.ts";
+import { cancels, TREES } from "./cancel.ts";
+import { recovery, type Crash } from "./crash.ts";
+import { foldTimes, steers } from "./cycles.ts";
+import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
+import { temporalFloor } from "./floor.ts";
+import { cachedShare, longConversations } from "./long.ts";
+import { plainTurns, toolRounds } from "./rounds.ts";
+import { deathsOfLargeTrees, ordinaryWork, spawns } from "./sandbox.ts";
+import { spans } from "./spans.ts";
+import { ms, quantile, spread, type Row } from "./stats.ts";
+import { cancelsOfFamilies, firstRequests, GENERATION, memoryOfFinished, wallTime } from "./sub-agents.ts";
+
+/** Measures in a product that runs, with a directory for conversations to work in; yields each row when it is known. */
+type Part = (product: Product, dir: string) => AsyncGenerator<Row>;
+
+const DEATHS = [0.5, 0.99];
+
+async function* rounds(product: Product, dir: string): AsyncGenerator<Row> {
+  const floor = quantile(await temporalFloor(product.temporalAddress, 50), 0.5);
+  yield { what: "Temporal's floor: 2 activities, 2 local", figures: ms(floor), goal: "" };
+  const { id, samples } = await toolRounds(product, dir);
+  yield { what: "tool round with `bash true`", figures: spread(samples), goal: "25 ms" };
+  const ratio = (quantile(samples, 0.5) / floor).toFixed(2);
+  yield { what: "tool round / floor", figures: ratio, goal: "" };
+  for (const [span, took] of await spans(product.temporalAddress, id)) {
+    if (took >= 0.5) yield { what: `of it ${span}`, figures: ms(took), goal: "" };
+  }
+}
+
+async function* turns(product: Product, dir: string): AsyncGenerator<Row> {
+  const samples = await plainTurns(product, dir, 50);
+  yield { what: "turn without tools, POST to idle", figures: spread(samples), goal: "25 ms" };
+}
+
+async function* long(product: Product, dir: string): AsyncGenerator<Row> {
+  const { short, long, bytes } = await longConversations(product, dir);
+  const ratio = (quantile(long, 0.5) / quantile(short, 0.5)).toFixed(2);
+  yield { what: "turn at message 10, without the model", figures: spread(short), goal: "" };
+  yield { what: "the same at message 2,000", figures: `${spread(long)}, ${ratio} ×`, goal: "1.5 ×" };
+  const list = [...bytes].map(([length, added]) => `${length}: ${(added / 1024).toFixed(1)}`);
+  yield {
+    what: "KiB that a turn adds to Temporal's history, by messages before it",
+    figures: list.join(", "),
+    goal: "the same",
+  };
+  const share = await cachedShare(product, dir);
+  yield {
+    what: "input of 30 tool rounds out of the provider's cache",
+    figures: `${(share * 100).toFixed(1)} % of what could be`,
+    goal: "95 %",
+  };
+}
+
+async function* cancel(product: Product, dir: string): AsyncGenerator<Row> {
+  for (const tree of Object.keys(TREES) as (keyof typeof TREES)[]) {
+    for (const at of [1, 20, 100]) {
+      const { samples, survivors } = await cancels(product, dir, tree, at, Math.max(at, 40));
+      yield {
+        what: `cancel to the last death: ${tree}, ${at} running`,
+        figures: `${spread(samples, DEATHS)}, ${survivors} survivors`,
+        goal: "p50 30 ms, p99 80 ms, 0",
+      };
+    }
+  }
+}
+
+async function* subAgents(product: Product, dir: string): AsyncGenerator<Row> {
+  const one = await firstRequests(product, dir, 1, 30);
+  yield { what: "spawn_agents to the first request of one", figures: spread(one), goal: "60 ms" };
+  const eight = await firstRequests(product, dir, 8, 20);
+  yield { what: "the same, to that of the last of 8", figures: spread(eight), goal: "150 ms" };
+  const [alone, together] = [await wallTime(product, dir, 1), await wallTime(product, dir, 8)];
+  const figures = `${ms(together)}, ${(together / alone).toFixed(2)} × one alone`;
+  yield { what: "8 sub-agents with a second of work each", figures, goal: "that of the slowest" };
+  for (const count of [1, 8]) {
+    const samples = await cancelsOfFamilies(product, dir, count, 20);
+    const what = `cancel of a parent to the last death, ${count} sub-agents with trees`;
+    yield { what, figures: spread(samples, DEATHS), goal: "100 ms" };
+  }
+  const sizes = await memoryOfFinished(product, dir);
+  yield {
+    what: `the worker after each ${GENERATION} finished sub-agents`,
+    figures: `${sizes.map((size) => Math.round(size / 1024 / 1024)).join(", ")} MiB`,
+    goal: "no growth",
+  };
+}
+
+async function* sandbox(): AsyncGenerator<Row> {
+  const found = await spawns(100);
+  if (found === null) return;
+  const bare = quantile(found.bare, 0.5);
+  const added = (samples: readonly number[]): string => {
+    const difference = quantile(samples, 0.5) - bare;
+    return `${difference < 0 ? "-" : "+"}${ms(Math.abs(difference))}`;
+  };
+  yield { what: "`bash -c true`, a bare spawn", figures: spread(found.bare), goal: "" };
+  yield { what: "the same, supervised (Unrestricted)", figures: added(found.unrestricted), goal: "+8 ms" };
+  yield { what: "the same, Restricted", figures: added(found.restricted), goal: "+8 ms" };
+  for (const { command, unrestricted, restricted, failed } of await ordinaryWork(5)) {
+    const [without, within] = [quantile(unrestricted, 0.5), quantile(restricted, 0.5)];
+    const figures = `${ms(within)}, ${(within / without).toFixed(2)} × Unrestricted, ${failed} failed`;
+    yield { what: `\`${command.replaceAll("|", "\\|")}\`, Restricted`, figures, goal: "0 failed" };
+  }
+  const deaths = await deathsOfLargeTrees(40);
+  yield { what: "abort of 250 processes, Restricted", figures: spread(deaths, DEATHS), goal: "p99 100 ms" };
+}
+
+async function* cycles(product: Product): AsyncGenerator<Row> {
+  const [some, many] = [foldTimes(10_000), foldTimes(100_000)];
+  const figures = `${ms(many.fold)}, ${(many.fold / some.fold).toFixed(1)} × that of 10,000`;
+  yield { what: "fold of 100,000 messages", figures, goal: "200 ms, linear" };
+  yield { what: "the same, and all cycles as steps", figures: ms(many.withSteps), goal: "" };
+  const { sent, arrived } = await steers(product, 50, 20);
+  yield {
+    what: "steer while 50 tools run, in the next request",
+    figures: `${arrived} of ${sent}`,
+    goal: "1000 of 1000",
+  };
+}
+
+async function* deltas(product: Product, dir: string): AsyncGenerator<Row> {
+  const samples = await firstDeltas(product, dir, 40);
+  yield { what: "first delta to the client", figures: spread(samples), goal: "5 ms + batching" };
+  for (const streams of [0, 50]) {
+    const commits = await commitsWhileStreaming(product, dir, streams, 40);
+    const what = `POST to its commit, ${streams} conversations streaming`;
+    yield { what, figures: spread(commits), goal: "" };
+  }
+}
+
+const CRASHES: readonly Crash[] = [
+  { of: "worker", during: "request", another: true },
+  { of: "worker", during: "tool", another: true },
+  { of: "worker", during: "request" },
+  { of: "worker", during: "tool" },
+  { of: "temporal", during: "tool" },
+  { of: "postgres", during: "tool" },
+  { of: "api", during: "tool" },
+];
+
+async function* crash(product: Product, dir: string): AsyncGenerator<Row> {
+  for (const crash of CRASHES) {
+    const samples: number[] = [];
+    for (let n = 0; n < 5; n++) samples.push(await recovery(product, dir, crash));
+    const who = crash.another === true ? "one of two workers" : crash.of;
+    const what = `kill -9 of ${who} in a ${crash.during}, to the next request`;
+    yield { what, figures: spread(samples, [0.5, 1]), goal: "5 s" };
+  }
+}
+
+/** In the order in which they are measured. */
+export const PARTS: ReadonlyMap<string, Part> = new Map<string, Part>([
+  ["rounds", rounds],
+  ["turns", turns],
+  ["long", long],
+  ["cancel", cancel],
+  ["sub-agents", subAgents],
+  ["sandbox", sandbox],
+  ["cycles", cycles],
+  ["deltas", deltas],
+  ["crash", crash],
+]);
