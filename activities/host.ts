@@ -26,12 +26,25 @@ export function hostActivities(host: string): HostActivities {
       if (!isAbsolute(path)) return { directories: [] };
       const parent = path.endsWith("/") ? path : dirname(path);
       const entries = await readdir(parent, { withFileTypes: true }).catch(() => []);
-      const directories = entries
-        .filter((entry) => entry.isDirectory())
-        .map((entry) => join(parent, entry.name))
-        .filter((directory) => directory.startsWith(path))
-        .sort();
-      return { directories: directories.slice(0, LISTED) };
+      const candidates = entries
+        .map((entry) => ({ entry, directory: join(parent, entry.name) }))
+        .filter(({ directory }) => directory.startsWith(path))
+        .sort((a, b) => (a.directory < b.directory ? -1 : 1));
+      const directories: string[] = [];
+      for (const { entry, directory } of candidates) {
+        if (directories.length === LISTED) break;
+        // A link to a directory is as good as one for a conversation to work in.
+        if (entry.isDirectory() || (entry.isSymbolicLink() && (await isDirectory(directory)))) {
+          directories.push(directory);
+        }
+      }
+      return { directories };
     },
   };
 }
+
+const isDirectory = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );

@@ -3,6 +3,7 @@
  * Host and Origin are checked on every request, streams included, and bodies must be of a type that a page cannot
  * send across origins without asking first.
  */
+import { isUtf8 } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
@@ -23,7 +24,7 @@ export type GuardOptions = {
 /** Paths that a probe may read without a token. */
 const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
-/** Refuses with 401, 403, 413 or 415 before any route sees the request. */
+/** Refuses with 400, 401, 403, 413 or 415 before any route sees the request, whose body is read then. */
 export function guard(options: GuardOptions): MiddlewareHandler[] {
   return [
     checkHost(options.host),
@@ -32,6 +33,7 @@ export function guard(options: GuardOptions): MiddlewareHandler[] {
     checkMediaType,
     takeTurns(),
     limitBody,
+    checkEncoding,
   ];
 }
 
@@ -90,9 +92,14 @@ function checkToken(token: string | null): MiddlewareHandler {
 const checkMediaType: MiddlewareHandler = async (c, next) => {
   const type = c.req.header("content-type");
   const reads = c.req.method === "GET" || c.req.method === "HEAD";
-  if (!reads && type !== undefined && !/^application\/json\s*(;|$)/i.test(type)) throw unsupportedMediaType();
+  if (!reads && type !== undefined && !isJson(type)) throw unsupportedMediaType();
   await next();
 };
+
+function isJson(type: string): boolean {
+  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(type)?.[1];
+  return /^application\/json\s*(;|$)/i.test(type) && (charset === undefined || /^utf-?8$/i.test(charset));
+}
 
 /** Bytes of a body that is nothing special. */
 const LARGE_BODY = 1024 * 1024;
@@ -114,6 +121,16 @@ const limitBody = bodyLimit({
     throw new Problem("payload_too_large", `A body has at most ${BODY_LIMIT} bytes.`);
   },
 });
+
+/** JSON is UTF-8 (RFC 8259). What is not would be stored as other characters than were sent. */
+const checkEncoding: MiddlewareHandler = async (c, next) => {
+  if (c.req.raw.body !== null) {
+    // Who goes away while sending gets no answer, whatever it is.
+    const body = await c.req.arrayBuffer().catch(() => null);
+    if (body === null || !isUtf8(body)) throw new Problem("malformed_json", "The body is not UTF-8.");
+  }
+  await next();
+};
 
 /** Digests have one length whatever was given, so the comparison takes the same time. */
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

@@ -100,5 +100,8 @@ export function unavailable(why: string, members: { readonly [name: string]: unk
 }
 
 export function unsupportedMediaType(): Problem {
-  return new Problem("unsupported_media_type", "Send the body as JSON with content-type: application/json.");
+  return new Problem(
+    "unsupported_media_type",
+    "Send the body as JSON, in UTF-8, with content-type: application/json.",
+  );
 }

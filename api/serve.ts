@@ -12,13 +12,19 @@ export type Listening = {
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
+/** Milliseconds in which a request has to arrive: three large ones that stall would keep others waiting. */
+const SENDING_MS = 60_000;
+
 /** Resolves when connections are accepted. @param port 0: any free one. */
 export async function serve(
   fetch: Fetch,
   { host, port }: { host: string; port: number },
 ): Promise<Listening> {
   const answer = getRequestListener((request) => fetch(request));
-  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing));
+  const server = createServer(
+    { requestTimeout: SENDING_MS },
+    (incoming, outgoing) => void answer(incoming, outgoing),
+  );
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host.replace(/^\[|\]$/g, ""), () => {

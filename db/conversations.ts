@@ -76,13 +76,17 @@ function decodeCursor(cursor: string): Position {
     throw new InvalidCursor();
   }
   const [createdAt, id] = Array.isArray(value) ? (value as unknown[]) : [];
-  if (typeof createdAt !== "string" || typeof id !== "string" || !TIMESTAMP.test(createdAt)) {
+  if (typeof createdAt !== "string" || typeof id !== "string" || !isTimestamp(createdAt)) {
     throw new InvalidCursor();
   }
   return { createdAt, id: cleanText(id) };
 }
 
-const TIMESTAMP = /^\d{4}-(0[1-9]|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
+/** Of a moment that exists, so that Postgres has it, too: 30 February reads as 2 March. */
+function isTimestamp(text: string): boolean {
+  const at = Date.parse(text);
+  return at >= 0 && new Date(at).toISOString() === text;
+}
 
 /** The sub-agents of a conversation, oldest first (REQ-BED-008). */
 export async function children(db: Database, id: string): Promise<ConversationView[]> {

@@ -29,11 +29,9 @@ const read = createRoute({
   request: {
     params: conversationParams,
     query: z.object({
-      after: queryInteger(0, MAX_SEQUENCE).optional(),
-      before: queryInteger(0, MAX_SEQUENCE).optional(),
-      limit: queryInteger(1, 1_000)
-        .optional()
-        .openapi({ description: `${LIMIT} unless given.` }),
+      after: queryInteger(0, MAX_SEQUENCE),
+      before: queryInteger(0, MAX_SEQUENCE),
+      limit: queryInteger(1, 1_000).openapi({ description: `${LIMIT} unless given.` }),
     }),
   },
   responses: {

@@ -37,15 +37,20 @@ export const clientId = (what: string) =>
     .regex(CLIENT_ID, "An id has 1 to 64 letters, digits, hyphens and underscores.")
     .openapi({ description: what, example: "018f6a3e-5f2a-7000-8a1b-3c4d5e6f7a8b" });
 
-/** A whole number in a query. */
+/** Of a query: a parameter that is empty is left out. Forms and templates of addresses send such. */
+export const parameter = <Schema extends z.ZodType>(schema: Schema) =>
+  z.preprocess((value) => (value === "" ? undefined : value), schema);
+
+/** A whole number in a query, which may be left out. */
 export const queryInteger = (least: number, most: number) => {
   const message = `A whole number from ${least} to ${most}.`;
-  return z
+  const integer = z
     .string()
     .regex(/^\d{1,10}$/, message)
     .transform(Number)
     .pipe(z.number().min(least, message).max(most, message))
     .openapi({ type: "integer", minimum: least, maximum: most });
+  return parameter(integer.optional());
 };
 
 /** Bytes of UTF-8 of any text that a client sends. */

@@ -1,7 +1,7 @@
 /** Owns: the schemas of a conversation and of what is sent to make, list and change one (docs/http.md). */
 import { z } from "@hono/zod-openapi";
 import type { ConversationView } from "../../db/views.ts";
-import { answer, clientId, pending, queryInteger, text, time } from "./common.ts";
+import { answer, clientId, parameter, pending, queryInteger, text, time } from "./common.ts";
 import { delivery, imageBlock, newMessage, tokenUsage } from "./message.ts";
 import { state } from "./state.ts";
 
@@ -126,8 +126,8 @@ export const conversationChange = z
   .openapi("ConversationChange");
 
 export const listQuery = z.object({
-  archived: z.enum(["false", "true", "all"]).default("false"),
+  archived: parameter(z.enum(["false", "true", "all"]).default("false")),
   q: z.string().max(1_000).default("").openapi({ description: "Part of a title, in any case." }),
-  limit: queryInteger(1, 1_000).optional().openapi({ description: "100 unless given." }),
-  cursor: z.string().min(1).optional().openapi({ description: "`nextCursor` of the page before." }),
+  limit: queryInteger(1, 1_000).openapi({ description: "100 unless given." }),
+  cursor: parameter(z.string().optional()).openapi({ description: "`nextCursor` of the page before." }),
 });

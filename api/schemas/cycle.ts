@@ -1,7 +1,7 @@
 /** Owns: the schemas of request cycles (docs/http.md, Cycle). */
 import { z } from "@hono/zod-openapi";
 import type { Cycle } from "../../machine/cycles.ts";
-import { answer, json, queryInteger, time } from "./common.ts";
+import { answer, json, parameter, queryInteger, time } from "./common.ts";
 import { delivery, tokenUsage, toolStatus } from "./message.ts";
 
 const step = z
@@ -57,11 +57,9 @@ export const cycle = answer<Cycle>(
 );
 
 export const cyclesQuery = z.object({
-  view: z.enum(["steps", "rounds"]).default("steps"),
-  before: z
-    .string()
-    .min(1)
-    .optional()
-    .openapi({ description: "A cycle's id, or a message's sequence: the cycles that began before it." }),
-  limit: queryInteger(1, 100).optional().openapi({ description: "20 unless given." }),
+  view: parameter(z.enum(["steps", "rounds"]).default("steps")),
+  before: parameter(z.string().optional()).openapi({
+    description: "A cycle's id, or a message's sequence: the cycles that began before it.",
+  }),
+  limit: queryInteger(1, 100).openapi({ description: "20 unless given." }),
 });

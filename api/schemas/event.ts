@@ -13,7 +13,8 @@ const delta = z.object({ requestId: z.string(), index: z.int(), text: z.string()
 /** The `data:` of every event by its name. */
 export const eventData = {
   snapshot: z.object({ conversation, messages: z.array(storedMessage), lastEvent: z.int() }),
-  synced: z.object({ lastEvent: z.int() }),
+  /** Null in the stream of the list, whose events have no numbers. */
+  synced: z.object({ lastEvent: z.int().nullable() }),
   resync: z.object({}),
   "message.added": storedMessage,
   "message.removed": z.object({ id: z.string() }),

@@ -37,7 +37,7 @@ type Answers<Code extends ProblemCode> = {
 };
 
 /** What every guarded route may answer. */
-const EVERYWHERE = ["unauthorized", "forbidden_origin", "unavailable"] as const;
+const EVERYWHERE = ["unauthorized", "forbidden_origin", "internal", "unavailable"] as const;
 
 /** The `responses` of a route's problems, one for each status. */
 export function problems<Code extends ProblemCode>(

@@ -3,7 +3,7 @@
  * and the same, and has the shapes of docs/http.md. REQ-BED-001, 002, 004, 005, 006, 010, 011, 012, 016, 017, 021.
  */
 import { randomUUID } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { conversation as conversationSchema } from "../../api/schemas/conversation.ts";
@@ -665,11 +665,15 @@ test("directories are completed from the beginning of a name", async () => {
   await mkdir(join(system.cwd, "alpha"));
   await mkdir(join(system.cwd, "alphabet"));
   await writeFile(join(system.cwd, "alpha.txt"), "");
+  await symlink(join(system.cwd, "alpha"), join(system.cwd, "alphalink"));
+  await symlink(join(system.cwd, "alpha.txt"), join(system.cwd, "alphafile"));
+  await symlink(join(system.cwd, "nowhere"), join(system.cwd, "alphanone"));
   const complete = async (path: string) =>
     (await read(`/api/directories?path=${encodeURIComponent(path)}`))["directories"];
   expect(await complete(join(system.cwd, "alph"))).toEqual([
     join(system.cwd, "alpha"),
     join(system.cwd, "alphabet"),
+    join(system.cwd, "alphalink"),
   ]);
   expect(await complete("relative")).toEqual([]);
   expect(await complete("/does/not/exist/")).toEqual([]);

@@ -119,6 +119,7 @@ describe("body", () => {
     "application/x-www-form-urlencoded",
     "multipart/form-data; boundary=x",
     "application/jsonp",
+    "application/json; charset=iso-8859-1",
   ])("of type %s is refused", async (type) => {
     const response = await send("POST", LIST, '{"cwd":"/"}', { "content-type": type });
     expect(await problemOf(response)).toMatchObject({ status: 415, code: "unsupported_media_type" });
@@ -132,6 +133,13 @@ describe("body", () => {
   test("with a charset is read", async () => {
     const response = await send("POST", LIST, "{}", { "content-type": "application/json; charset=utf-8" });
     expect(await problemOf(response)).toMatchObject({ status: 422 });
+  });
+
+  test("that is not UTF-8 is refused: it would be stored as something else", async () => {
+    const body = Buffer.from('{"cwd":"/ü"}', "latin1");
+    const headers = { "content-type": "application/json" };
+    const response = await get(LIST, { method: "POST", body, headers });
+    expect(await problemOf(response)).toMatchObject({ status: 400, code: "malformed_json" });
   });
 
   test("over the limit is refused, announced or not", async () => {

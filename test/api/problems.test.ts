@@ -98,6 +98,9 @@ test.each([
   "/api/conversations?archived=maybe",
   "/api/conversations?limit=0",
   "/api/conversations?cursor=made-up",
+  ...["2026-02-30T00:00:00.000Z", "0000-01-01T00:00:00.000Z", "2026-01-01T24:00:00.000Z"].map(
+    (at) => `/api/conversations?cursor=${Buffer.from(JSON.stringify([at, "x"])).toString("base64url")}`,
+  ),
 ])("GET %s is invalid", async (path) => {
   expect(await problemOf(await get(path))).toMatchObject({ status: 422, code: "invalid_request" });
 });

@@ -45,6 +45,15 @@ test("lists newest first, in pages without gaps, by title and by archive, sub-ag
   expect([await titles("false"), await titles("true"), await titles("all")]).toEqual([[], [id], [id]]);
 });
 
+test("a parameter that is empty is left out", async () => {
+  const { id } = await createConversation(db, { messages: [userMessage(1, "one")] }, { title: "Void" });
+  const listed = await page("archived=&q=void&limit=&cursor=");
+  expect(listed.conversations.map((conversation) => conversation.id)).toEqual([id]);
+  const { messages } = await bodyOf(await get(`/api/conversations/${id}/messages?after=&before=&limit=`));
+  expect(messages).toHaveLength(1);
+  expect((await get(`/api/conversations/${id}/cycles?view=&before=&limit=`)).status).toBe(200);
+});
+
 test("messages come ascending; bounds are exclusive", async () => {
   const all = Array.from({ length: 120 }, (_, index) => userMessage(index + 1, `message ${index + 1}`));
   const { id } = await createConversation(db, { messages: all });
