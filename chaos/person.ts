@@ -156,7 +156,14 @@ export class Person {
   }
 
   async #continue(turn: Turn): Promise<string> {
-    await this.talk.continuation();
+    const { status, body } = await this.talk.continuation();
+    // Its first answer may have been lost.
+    if (status !== 202 && body["code"] !== "agent_busy" && body["code"] !== "context_exhausted") {
+      this.#complain(`turn ${turn.id}: a continuation got ${status} ${String(body["code"])}`);
+      return "failed";
+    }
+    // What is accepted may not be shown yet.
+    await this.#until(({ kind }) => kind !== "idle" && kind !== "error");
     const state = await this.#rest();
     if (state !== "context_exhausted") {
       this.#complain(`turn ${turn.id} (continuation) came to ${state}`);
