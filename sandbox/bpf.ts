@@ -2,10 +2,13 @@
  * Owns: compiling rules over system calls into the classic BPF program that seccomp runs for each of them.
  * Not here: which rules there are (filter.ts).
  */
+import type { Range } from "./ranges.ts";
 
 /** Of one argument, of which the lower 32 bits count, after `mask`. */
 export type Condition = { readonly arg: number; readonly mask?: number } & (
-  { readonly isOneOf: readonly number[] } | { readonly isNoneOf: readonly number[] }
+  | { readonly isOneOf: readonly number[] }
+  | { readonly isNoneOf: readonly number[] }
+  | { readonly isWithin: readonly Range[] }
 );
 
 /** The call fails with `errno`, always or under the condition. */
@@ -22,6 +25,7 @@ const LOAD = 0x20;
 const AND = 0x54;
 const JUMP = 0x05;
 const IF_EQUAL = 0x15;
+const IF_GREATER = 0x25;
 const IF_AT_LEAST = 0x35;
 const RETURN = 0x06;
 
@@ -47,8 +51,6 @@ export type Preamble = {
 
 /** Rules of one call are looked at in their order; what no rule denies is allowed. */
 export function compile({ architecture, errno, below }: Preamble, rules: readonly Rule[]): Instruction[] {
-  const calls = new Map<number, Rule[]>();
-  for (const rule of rules) calls.set(rule.number, [...(calls.get(rule.number) ?? []), rule]);
   return [
     load(ARCHITECTURE),
     { code: IF_EQUAL, k: architecture, ifTrue: 1, ifFalse: 0 },
@@ -57,17 +59,31 @@ export function compile({ architecture, errno, below }: Preamble, rules: readonl
     ...(below === undefined
       ? []
       : [{ code: IF_AT_LEAST, k: below.number, ifTrue: 0, ifFalse: 1 }, fail(below.errno)]),
-    ...[...calls].flatMap(([number, ofCall]) => {
-      const block = [...ofCall.flatMap(instructionsOf), allow];
+    ...blocksOf(rules).flatMap(({ numbers, block }) => [
       // A conditional jump reaches 255 instructions, a plain one any number.
-      return [
-        { code: IF_EQUAL, k: number, ifTrue: 1, ifFalse: 0 },
-        { code: JUMP, k: block.length },
-        ...block,
-      ];
-    }),
+      ...numbers.map((k, n) => ({ code: IF_EQUAL, k, ifTrue: numbers.length - n, ifFalse: 0 })),
+      { code: JUMP, k: block.length },
+      ...block,
+    ]),
     allow,
   ];
+}
+
+type Block = { readonly numbers: number[]; readonly block: readonly Instruction[] };
+
+/** Calls with the same rules share a block: a program has 4096 instructions at most. */
+function blocksOf(rules: readonly Rule[]): readonly Block[] {
+  const calls = new Map<number, Rule[]>();
+  for (const rule of rules) calls.set(rule.number, [...(calls.get(rule.number) ?? []), rule]);
+  const blocks = new Map<string, Block>();
+  for (const [number, ofCall] of calls) {
+    const key = JSON.stringify(ofCall.map(({ errno, when }) => [errno, when]));
+    const block = blocks.get(key);
+    if (block === undefined)
+      blocks.set(key, { numbers: [number], block: [...ofCall.flatMap(instructionsOf), allow] });
+    else block.numbers.push(number);
+  }
+  return [...blocks.values()];
 }
 
 function instructionsOf({ errno, when }: Rule): Instruction[] {
@@ -80,6 +96,16 @@ function instructionsOf({ errno, when }: Rule): Instruction[] {
     return [
       ...read,
       ...when.isOneOf.flatMap((k) => [{ code: IF_EQUAL, k, ifTrue: 0, ifFalse: 1 }, fail(errno)]),
+    ];
+  }
+  if ("isWithin" in when) {
+    return [
+      ...read,
+      ...when.isWithin.flatMap(([first, last]) => [
+        { code: IF_AT_LEAST, k: first, ifTrue: 0, ifFalse: 2 },
+        { code: IF_GREATER, k: last, ifTrue: 1, ifFalse: 0 },
+        fail(errno),
+      ]),
     ];
   }
   const { isNoneOf } = when;

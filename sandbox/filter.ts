@@ -3,6 +3,7 @@
  * times of files, every kind of socket, other namespaces) and what would lead around it.
  */
 import { assemble, compile, type Condition, type Rule } from "./bpf.ts";
+import { rangesOf } from "./ranges.ts";
 import { PARENT, type Step } from "./step.ts";
 import { numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
@@ -119,6 +120,14 @@ const SIGNALLING: readonly SystemCall[] = [
   ...(["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open"] as const),
 ];
 
+/** A parent as a group, too. */
+const EVERYBODY_AND_PARENT = [-1, PARENT, -PARENT].map((id) => id >>> 0);
+/**
+ * Each takes six instructions, of 4096 that a program may have. With more than that, nobody between two that are close
+ * can be signalled either: ids that nobody of the user has now.
+ */
+const OUTSIDE_RANGES = 500;
+
 export type FilterOptions = {
   readonly arch: Architecture;
   /** Of Landlock: what it does not see is denied here. */
@@ -133,8 +142,12 @@ export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rul
     const number = numberOf(arch, call);
     return number === undefined ? [] : [{ number, errno, ...(when === null ? {} : { when }) }];
   };
-  // As groups, too, and everybody at once.
-  const targets = [-1, ...[PARENT, ...outside].flatMap((id) => [id, -id])].map((id) => id >>> 0);
+  const ranges = rangesOf(outside, OUTSIDE_RANGES);
+  const groups = ranges.map(([first, last]) => [-last >>> 0, -first >>> 0] as const);
+  const targets: readonly Condition[] = [
+    { arg: 0, isOneOf: EVERYBODY_AND_PARENT },
+    { arg: 0, isWithin: [...ranges, ...groups] },
+  ];
   return [
     ...[...FILES, ...NAMESPACES, ...SHARED].flatMap((call) => rule(call, EPERM)),
     ...UNKNOWN.flatMap((call) => rule(call, ENOSYS)),
@@ -145,7 +158,7 @@ export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rul
     ...(abi >= 6
       ? []
       : [
-          ...SIGNALLING.flatMap((call) => rule(call, EPERM, { arg: 0, isOneOf: targets })),
+          ...SIGNALLING.flatMap((call) => targets.flatMap((when) => rule(call, EPERM, when))),
           // To a folder of /proc, too, which is no number.
           ...rule("pidfd_send_signal", EPERM),
           ...rule("fcntl", EPERM, { arg: 1, isOneOf: [F_SETOWN, F_SETOWN_EX] }),

@@ -2,10 +2,12 @@
  * The policy of Restricted mode as data: what Landlock is asked for by its version, and what the filter answers, on both
  * architectures, by an interpreter of BPF of its own. That the kernel does so too: attacks.test.ts.
  */
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { filterRules, filterStep } from "../../sandbox/filter.ts";
 import { attributes, landlockSteps } from "../../sandbox/landlock.ts";
 import { LIMITS, limitSteps } from "../../sandbox/limits.ts";
+import { rangesOf } from "../../sandbox/ranges.ts";
 import { encodeStep, PARENT } from "../../sandbox/step.ts";
 import { numberOf, type Architecture, type SystemCall } from "../../sandbox/system-calls.ts";
 
@@ -54,8 +56,7 @@ test("limits: a soft and a hard one each; a process that takes too long hears of
 });
 
 describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
-  const outside = [4711];
-  const programOf = (abi: number): Uint8Array => {
+  const programOf = (abi: number, outside: readonly number[] = [1, 4711]): Uint8Array => {
     const { args } = filterStep(arch, filterRules({ arch, abi, outside }));
     const program = args.find((arg) => typeof arg === "object" && "program" in arg);
     if (program === undefined) throw new Error("no program");
@@ -144,10 +145,40 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
       for (const call of ["kill", "tkill", "pidfd_open"] as const)
         expect([call, target, answer(call, [target], 5)]).toEqual([call, target, EPERM]);
     }
-    expect(answer("kill", [4712], 5)).toBe(ALLOWED);
+    for (const other of [2, 4710, 4712, -4710, -4712]) expect(answer("kill", [other], 5)).toBe(ALLOWED);
+    expect(answer("kill", [-1], 5)).toBe(EPERM);
     expect(answer("pidfd_send_signal", [4712], 5)).toBe(EPERM);
     expect(answer("fcntl", [3, 8], 5)).toBe(EPERM);
   });
+
+  test("however many are outside, the kernel takes the program, and it leaves none of them out", () => {
+    const outside = Array.from({ length: 3_000 }, (_, n) => 1 + 7 * n + (n % 3));
+    const program = programOf(1, outside);
+    expect(program.length / 8).toBeLessThanOrEqual(4096);
+    const kill = numberOf(arch, "kill") ?? 0;
+    for (const id of outside) {
+      expect(run(program, arch, kill, [id])).toBe(EPERM);
+      expect(run(program, arch, kill, [-id])).toBe(EPERM);
+    }
+    expect(run(program, arch, kill, [100_000])).toBe(ALLOWED);
+  });
+});
+
+test("numbers are held by as few ranges as they are wanted in", () => {
+  const list = fc.uniqueArray(fc.integer({ min: 1, max: 200 }), { maxLength: 100 });
+  fc.assert(
+    fc.property(list, fc.integer({ min: 1, max: 50 }), (numbers, count) => {
+      const ranges = rangesOf(numbers, count);
+      expect(ranges.length).toBeLessThanOrEqual(count);
+      const isIn = (number: number): boolean =>
+        ranges.some(([first, last]) => first <= number && number <= last);
+      expect(numbers.every(isIn)).toBe(true);
+      // Nothing else, unless there are too many.
+      const held = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
+      const enough = rangesOf(numbers, numbers.length).length;
+      if (enough <= count) expect(held).toBe(numbers.length);
+    }),
+  );
 });
 
 test("a step is told to the launcher by name, number, result and arguments", () => {
@@ -188,6 +219,9 @@ function run(program: Uint8Array, arch: Architecture, number: number, args: read
         break;
       case 0x15:
         at += accumulator === k ? ifTrue : ifFalse;
+        break;
+      case 0x25:
+        at += accumulator > k ? ifTrue : ifFalse;
         break;
       case 0x35:
         at += accumulator >= k ? ifTrue : ifFalse;
