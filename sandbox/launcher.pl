@@ -28,6 +28,7 @@ my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $WNOHANG, $WUNTRACED, $TERM, $KI
 my ($ITIMER_REAL, $TICK_US, $CLOCK_MONOTONIC) = (0, 50_000, 1);
 my $ROUNDS = 20; # about 20 ms, in which nothing else is heard; then the next tick goes on
 my $KILLED_MS = 3000; # what lives longer than that cannot be killed
+my $DEATH_ROUNDS = 200; # about as long, of a supervisor that may have been stopped meanwhile
 
 $0 = "bedrock-launcher";
 $^F = 2; # what is opened here is closed in a command
@@ -169,7 +170,8 @@ sub supervise {
       kill_tree(children($$));
       my $pid;
       while (($pid = waitpid(-1, $WNOHANG)) > 0) { $outcome //= outcome($?) if $pid == $leader }
-      last if $pid < 0;
+      # What does not die is left to the launcher, which gives it up as well.
+      last if $pid < 0 || $round > $DEATH_ROUNDS;
       # One that was forked meanwhile is found in the next round: its parents are dead by then.
       rest($round);
     }

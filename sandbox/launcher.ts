@@ -77,17 +77,20 @@ export function launch({ argv, cwd, env, confinement, lease }: Program, onStream
   const confined = [String(confinement?.memoryBytes ?? 0), String(steps.length), ...steps];
   const bytes = Buffer.from([...confined, ...fields].map((field) => `${field}\0`).join(""));
   const until = (): number => (lease === undefined ? 0 : Math.ceil(lease.until + GRACE_MS));
-  const unsubscribe = lease?.onRenewed(() => void current.stdin.write(`renew ${id} ${until()}\n`));
+  const unsubscribe = lease?.onRenewed(() => tell(current, `renew ${id} ${until()}\n`));
   const ended = new Promise<Ending>((end) => pending.set(id, { onStreams, end })).finally(unsubscribe);
   hold(current, true);
-  current.stdin.write(Buffer.concat([Buffer.from(`run ${id} ${bytes.length} ${until()}\n`), bytes]));
+  tell(current, Buffer.concat([Buffer.from(`run ${id} ${bytes.length} ${until()}\n`), bytes]));
   const kill = (): void => {
-    if (!pending.has(id)) return;
-    current.stdin.write(`kill ${id}\n`);
-    // A command may have stopped it.
-    current.kill("SIGCONT");
+    if (pending.has(id)) tell(current, `kill ${id}\n`);
   };
   return { ended, kill };
+}
+
+function tell(child: Launcher, what: string | Buffer): void {
+  child.stdin.write(what);
+  // A command may have stopped it.
+  child.kill("SIGCONT");
 }
 
 function variables(env: Program["env"]): string[] {
@@ -135,9 +138,9 @@ function hear(child: Launcher, line: string): void {
       if (stdout !== undefined && stderr !== undefined) command.onStreams(stdout, stderr);
     } catch {
       // The launcher is gone already, or no descriptor is left here: without its output it is not worth running.
-      child.stdin.write(`kill ${id}\n`);
+      tell(child, `kill ${id}\n`);
     }
-    child.stdin.write(`opened ${id}\n`);
+    tell(child, `opened ${id}\n`);
     return;
   }
   pending.delete(id);

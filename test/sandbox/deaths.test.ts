@@ -87,6 +87,14 @@ async function diesWithItsWorker(child: string, mode: string): Promise<void> {
   expect(survivors(mark)).toEqual([]);
 }
 
+test("a launcher that a command has stopped goes on with the next one", async () => {
+  const mark = randomUUID();
+  await run(mark, "cut -d ' ' -f 4 /proc/$PPID/stat", {
+    onOutput: (launcher) => process.kill(Number.parseInt(launcher, 10), "SIGSTOP"),
+  });
+  expect(await run(mark, "echo here", {})).toMatchObject({ exitCode: 0, output: "here\n" });
+});
+
 test.each(["SIGKILL", "SIGSTOP"] as const)(
   "a supervisor that gets a %s from outside loses nobody",
   async (signal) => {
