@@ -26,20 +26,28 @@ export async function conversation(start: ConversationStart): Promise<SubAgentOu
   }));
   // `temporal workflow cancel` counts as the person's cancel; it does not end the workflow. A sub-agent whose parent's
   // workflow has ended gets the same from the server.
+  let wasCancelled = false;
   CancellationScope.current().cancelRequested.catch(async () => {
     await runtime.wait(() => runtime.isReady);
     const by = runtime.identity?.context.isSubAgent === true ? "parent" : "user";
     runtime.apply({ kind: "user_cancel", clearQueue: false, by });
+    wasCancelled = true;
   });
-  return CancellationScope.nonCancellable(() => live(runtime, start));
+  // A run can be asked to cancel once: the next turn is another's.
+  const mayLeave = (): boolean => isOver(runtime) || isHistoryLong() || wasCancelled;
+  return CancellationScope.nonCancellable(() => live(runtime, start, mayLeave));
 }
 
-async function live(runtime: Runtime, start: ConversationStart): Promise<SubAgentOutcome | null> {
+async function live(
+  runtime: Runtime,
+  start: ConversationStart,
+  mayLeave: () => boolean,
+): Promise<SubAgentOutcome | null> {
   if (start.carried === undefined) await runtime.load(start.redeliver ?? [], false);
   else runtime.resume(start.carried);
   for (;;) {
     const before = runtime.ledger.step;
-    const leaves = await runtime.waitFor(() => runtime.rests && mayLeave(runtime), IDLE_CLOSE_MS);
+    const leaves = await runtime.waitFor(() => runtime.rests && mayLeave(), IDLE_CLOSE_MS);
     if (!leaves) {
       const idle = runtime.rests && before === runtime.ledger.step && !isWorking(runtime.conversation.state);
       if (idle) return null;
@@ -55,5 +63,3 @@ const isOver = (runtime: Runtime): boolean =>
   runtime.identity === null ||
   outcomeOf(runtime.conversation.state) !== null ||
   (runtime.archived && !isWorking(runtime.conversation.state));
-
-const mayLeave = (runtime: Runtime): boolean => isOver(runtime) || isHistoryLong();

@@ -22,17 +22,21 @@ export function handleUpdates(runtime: Runtime): void {
     return { step: runtime.ledger.step, created: runtime.created };
   });
 
+  const message = (input: unknown): contract.SendMessageInput => ({
+    ...demand(readMessage(input)),
+    messageId: demand(readMessageId(input)),
+  });
   setHandler(
     contract.sendMessageUpdate,
     async (input) => {
       await ready(runtime);
-      return send(runtime, input);
+      return send(runtime, message(input));
     },
     {
-      validator: (input: contract.SendMessageInput) => {
-        const isKnown = runtime.recent.get(demand(readMessageId(input))) !== undefined;
-        demand(readMessage(input));
-        if (!isKnown) judge(runtime, { kind: "user_message", ...input });
+      validator: (input: unknown) => {
+        const wanted = message(input);
+        const isKnown = runtime.recent.get(wanted.messageId) !== undefined;
+        if (!isKnown) judge(runtime, { kind: "user_message", ...wanted });
       },
     },
   );

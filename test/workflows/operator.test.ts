@@ -84,14 +84,22 @@ test("a workflow that was terminated in the middle of a turn goes on with the ne
 test("`temporal workflow cancel` is the person's cancel and does not end the conversation", async () => {
   const conversation = await TestConversation.open(system);
   const held = hold();
-  const tag = system.model.script(randomUUID(), [say("never stored ", held), say("Second answer.")]);
+  const again = hold();
+  const tag = system.model.script(randomUUID(), [
+    say("never stored ", held),
+    say("nor this ", again),
+    say("Third answer."),
+  ]);
   await conversation.send(`first ${tag}`);
-  await held.reached;
-  await conversation.handle.cancel();
+  for (const [n, request] of [held, again].entries()) {
+    await request.reached;
+    await conversation.handle.cancel();
+    await conversation.untilState("idle");
+    await conversation.send(`message ${n + 2}`);
+  }
   await conversation.untilState("idle");
-  await conversation.send("second");
-  await conversation.untilState("idle");
-  expect(await conversation.types()).toEqual(["user", "run_stop", "user", "agent", "run_stop"]);
+  const turns = [...["user", "run_stop"], ...["user", "run_stop"], ...["user", "agent", "run_stop"]];
+  expect(await conversation.types()).toEqual(turns);
 });
 
 test("signals do what the updates do, and what they ask in vain leaves a note", async () => {
@@ -108,6 +116,19 @@ test("signals do what the updates do, and what they ask in vain leaves a note", 
   );
   await conversation.handle.signal(cancelSignal, {});
   await conversation.untilState("idle");
+});
+
+test("an update that is typed by hand has the defaults of a signal", async () => {
+  const conversation = await TestConversation.open(system);
+  const held = hold();
+  const tag = system.model.script(randomUUID(), [say(held, toolCall("ls", {})), say("As you like.")]);
+  await conversation.send(`first ${tag}`);
+  await held.reached;
+  const typed = { messageId: "typed", text: "in another way", delivery: "steer", kind: "user_cancel" };
+  await conversation.handle.executeUpdate("sendMessage", { args: [typed] });
+  held.release();
+  await conversation.untilState("idle");
+  expect(await conversation.types()).toEqual(["user", "agent", "tool", "user", "agent", "run_stop"]);
 });
 
 test("a message that an operator's signal repeats is not taken twice", async () => {
