@@ -37,6 +37,11 @@ export class Commits {
     this.#onFork = onFork;
   }
 
+  /** What is pending fits into one commit, or no confirmation is waited for. */
+  get hasRoom(): boolean {
+    return this.#closed || this.ledger.fits;
+  }
+
   /** Everything recorded is confirmed, or no confirmation is waited for. */
   get isSettled(): boolean {
     return this.#settling === null && (this.#closed || this.ledger.unconfirmed.length === 0);

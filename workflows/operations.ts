@@ -109,7 +109,7 @@ export async function perform(
       return carry<ToolEvent>(
         scope,
         commits,
-        (input) => tools.execute({ ...input, profile, operationId, call, mode }),
+        (input) => tools.execute({ ...input, profile, operationId, call, mode }, commits),
         () => interrupted(operationId),
       );
     }
@@ -140,7 +140,7 @@ async function carry<E extends ConversationEvent>(
 ): Promise<E> {
   for (let order = 0; ; order++) {
     try {
-      while (!commits.ledger.fits) await commits.settle();
+      while (!commits.hasRoom) await commits.settle();
       const performed = await scope.run(() => call({ ...commits.pending(), order }));
       switch (performed.kind) {
         case "done":

@@ -5,17 +5,21 @@
  */
 import type { Performed, ToolEvent, ToolInput } from "../activities/contract.ts";
 import { executeTool, toolsOn } from "./activities.ts";
+import type { Commits } from "./commits.ts";
 
 export class ToolHost {
   #isElsewhere = false;
 
-  async execute(input: ToolInput): Promise<Performed<ToolEvent>> {
+  async execute(input: ToolInput, commits: Commits): Promise<Performed<ToolEvent>> {
     const options = { summary: `${input.call.name} (${input.mode})` };
     if (!this.#isElsewhere) {
       const performed = await executeTool.executeWithOptions(options, [input]);
       if (performed.kind !== "elsewhere") return performed;
       this.#isElsewhere = true;
     }
-    return toolsOn(input.profile.host).executeTool.executeWithOptions(options, [input]);
+    // Nobody may be there for long, and people see what is waited for.
+    await commits.settle();
+    const rest = { ...input, ...commits.pending() };
+    return toolsOn(input.profile.host).executeTool.executeWithOptions(options, [rest]);
   }
 }

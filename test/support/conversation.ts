@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Client } from "@temporalio/client";
+import type { TransactionSql } from "postgres";
 import { loadConversation, type LoadedConversation } from "../../db/load.ts";
 import { readMessages } from "../../db/messages.ts";
 import type { State, StateOf } from "../../machine/conversation.ts";
@@ -131,14 +132,21 @@ export class TestConversation {
     return messages.flatMap((message) => (message.type === "tool" ? [...message.content] : []));
   }
 
-  /** Locks the row as a slow commit would; nothing of this conversation is committed until it is released. */
-  async block(): Promise<() => Promise<void>> {
+  /**
+   * Locks the row as a slow commit would; nothing of this conversation is committed until it is released.
+   *
+   * @param change what becomes of the row then.
+   */
+  async block(
+    change: (sql: TransactionSql) => Promise<unknown> = () => Promise.resolve(),
+  ): Promise<() => Promise<void>> {
     const { promise: released, resolve: release } = deferred<undefined>();
     const { promise: locked, resolve: lock, reject } = deferred<undefined>();
     const transaction = this.system.db.sql.begin(async (sql) => {
       await sql`select from conversations where id = ${this.id} for update`;
       lock(undefined);
       await released;
+      await change(sql);
     });
     transaction.catch(reject);
     await locked;

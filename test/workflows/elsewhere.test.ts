@@ -15,6 +15,8 @@ test("a worker of another host sends tools to the host of the directory, and fro
   const tag = system.model.script(tool.name, [say(tool.call), say(tool.call), say("Done.")]);
   await conversation.send(`go ${tag}`);
   await system.model.nextRequest(tool.name, 1);
+  // What was answered is shown though nobody is there to act on it.
+  await conversation.untilState("tool_executing");
   await system.startWorker();
   await conversation.untilState("idle");
   expect((await conversation.results()).map((result) => result.status)).toEqual(["completed", "completed"]);

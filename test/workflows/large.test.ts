@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall, type Part } from "../../local/scripted/script.ts";
+import type { Conversation } from "../../machine/conversation.ts";
 import { sendMessageSignal } from "../../workflows/contract.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily } from "../support/family.ts";
@@ -16,6 +17,8 @@ const system = await startSystem();
 const LINE = "a line of text\n";
 /** Bytes that Temporal takes in one piece. */
 const LIMIT = 2 * 1024 * 1024;
+
+type Shown = { readonly conversation: Conversation };
 
 /** A conversation in the middle of a request; what it answers afterwards is short. */
 async function asking(...first: readonly Part[]) {
@@ -36,27 +39,33 @@ async function asking(...first: readonly Part[]) {
 const finished = (conversation: TestConversation) =>
   conversation.until(({ conversation: { state, queue } }) => state.kind === "idle" && queue.length === 0);
 
-/** The largest input of an activity in its history, in bytes. */
-async function largestInput(conversation: TestConversation): Promise<number> {
-  let largest = 0;
+type Scheduled = { readonly name: string; readonly bytes: number };
+
+/** The activities of its run, or of this one, and how large their inputs are. */
+async function activitiesOf(conversation: TestConversation, runId = ""): Promise<Scheduled[]> {
+  const activities: Scheduled[] = [];
   let token: Uint8Array = new Uint8Array();
   do {
     const page = await system.temporal.connection.workflowService.getWorkflowExecutionHistory({
       namespace: system.config.temporalNamespace,
-      execution: { workflowId: conversation.id },
+      execution: { workflowId: conversation.id, runId },
       // All at once may be more than a client takes.
       maximumPageSize: 5,
       nextPageToken: token,
     });
-    for (const event of page.history?.events ?? []) {
-      const payloads = event.activityTaskScheduledEventAttributes?.input?.payloads ?? [];
+    for (const { activityTaskScheduledEventAttributes: scheduled } of page.history?.events ?? []) {
+      if (scheduled == null) continue;
+      const payloads = scheduled.input?.payloads ?? [];
       const bytes = payloads.reduce((sum, payload) => sum + (payload.data?.length ?? 0), 0);
-      largest = Math.max(largest, bytes);
+      activities.push({ name: scheduled.activityType?.name ?? "", bytes });
     }
     token = page.nextPageToken;
   } while (token.length > 0);
-  return largest;
+  return activities;
 }
+
+const largestInput = async (conversation: TestConversation): Promise<number> =>
+  Math.max(...(await activitiesOf(conversation)).map(({ bytes }) => bytes));
 
 describe("messages that wait", () => {
   test("long ones wait as far as there is room, and are refused beyond it", async () => {
@@ -93,6 +102,33 @@ describe("messages that wait", () => {
     const said = (await conversation.types()).filter((type) => type === "user");
     expect(said).toHaveLength(17);
     expect((await conversation.handle.describe()).status.name).toBe("RUNNING");
+    expect(await largestInput(conversation)).toBeLessThan(LIMIT);
+  });
+
+  test("where the row turns out to have another history, nothing goes on waiting for room", async () => {
+    const { conversation, release } = await asking();
+    const unblock = await conversation.block(
+      (sql) => sql`update conversations set batch_id = 'another' where id = ${conversation.id}`,
+    );
+    const accepted = Array.from({ length: 16 }, (_, n) =>
+      conversation.send(`${n} ${LINE.repeat(1_000)}`, { delivery: "followUp" }),
+    );
+    const { handle } = conversation;
+    const waiting = async () => (await handle.query<Shown>("state")).conversation.queue.length;
+    await until(async () => (await waiting()) === 16);
+    release();
+    // The answer has come, and a request has been ordered that no commit has room for.
+    await until(async () => (await waiting()) === 15);
+    const { runId } = await handle.describe();
+    await unblock();
+    await Promise.all(accepted);
+    await finished(conversation);
+    const ids = (await conversation.messages()).filter(({ type }) => type === "user").map(({ id }) => id);
+    expect(new Set(ids).size).toBe(17);
+    expect(ids).toHaveLength(17);
+    // What was not stored is not sent again and again.
+    const large = (await activitiesOf(conversation, runId)).filter(({ bytes }) => bytes > LIMIT / 10);
+    expect(new Set(large.map(({ bytes }) => bytes)).size).toBe(large.length);
     expect(await largestInput(conversation)).toBeLessThan(LIMIT);
   });
 
