@@ -7,7 +7,6 @@ import { CancellationScope, continueAsNew, setHandler } from "@temporalio/workfl
 import { isWorking, type SubAgentOutcome } from "../machine/conversation.ts";
 import { outcomeOf } from "../machine/outcome.ts";
 import { stateQuery, type ConversationStart } from "./contract.ts";
-import { isHistoryLong } from "./history-length.ts";
 import { Runtime } from "./runtime.ts";
 import { handleSignals } from "./signals.ts";
 import { handleUpdates } from "./updates.ts";
@@ -26,28 +25,24 @@ export async function conversation(start: ConversationStart): Promise<SubAgentOu
   }));
   // `temporal workflow cancel` counts as the person's cancel; it does not end the workflow. A sub-agent whose parent's
   // workflow has ended gets the same from the server.
-  let wasCancelled = false;
   CancellationScope.current().cancelRequested.catch(async () => {
     await runtime.wait(() => runtime.isReady);
+    runtime.wasCancelled = true;
     const by = runtime.identity?.context.isSubAgent === true ? "parent" : "user";
     runtime.apply({ kind: "user_cancel", clearQueue: false, by });
-    wasCancelled = true;
   });
-  // A run can be asked to cancel once: the next turn is another's.
-  const mayLeave = (): boolean => isOver(runtime) || isHistoryLong() || wasCancelled;
-  return CancellationScope.nonCancellable(() => live(runtime, start, mayLeave));
+  return CancellationScope.nonCancellable(() => live(runtime, start));
 }
 
-async function live(
-  runtime: Runtime,
-  start: ConversationStart,
-  mayLeave: () => boolean,
-): Promise<SubAgentOutcome | null> {
+async function live(runtime: Runtime, start: ConversationStart): Promise<SubAgentOutcome | null> {
   if (start.carried === undefined) await runtime.load(start.redeliver ?? [], false);
   else runtime.resume(start.carried);
   for (;;) {
     const before = runtime.ledger.step;
-    const leaves = await runtime.waitFor(() => runtime.rests && mayLeave(), IDLE_CLOSE_MS);
+    const leaves = await runtime.waitFor(
+      () => runtime.rests && (isOver(runtime) || runtime.isSpent),
+      IDLE_CLOSE_MS,
+    );
     if (!leaves) {
       const idle = runtime.rests && before === runtime.ledger.step && !isWorking(runtime.conversation.state);
       if (idle) return null;

@@ -39,6 +39,7 @@ export class Runtime {
   #recent = new RecentMessages([]);
   #archived = false;
   #removed = false;
+  wasCancelled = false;
   #created = false;
   #ready = false;
   #createdAt: string | null = null;
@@ -88,6 +89,11 @@ export class Runtime {
   /** Nothing in flight, nothing unconfirmed, nobody waiting for an answer. */
   get rests(): boolean {
     return this.#ready && this.#inFlight.isEmpty && this.#commits.isSettled && allHandlersFinished();
+  }
+
+  /** The next run has to take over. The server asks a run only once to cancel. */
+  get isSpent(): boolean {
+    return this.wasCancelled || isHistoryLong();
   }
 
   /** Runs what must go on in a workflow that was cancelled, too. */
@@ -279,7 +285,7 @@ export class Runtime {
     for (const id of aborts) this.#inFlight.abort(id);
     for (const id of subAgentsToCancel) void this.#base.run(async () => this.#identity?.subAgents.cancel(id));
     const carriers = operations.filter(carriesCommit);
-    const isLater = carriers.length > 0 && this.#inFlight.isEmpty && isHistoryLong();
+    const isLater = carriers.length > 0 && this.#inFlight.isEmpty && this.isSpent;
     if (isLater) this.#inFlight.defer(operations);
     else for (const operation of operations) this.#start(operation);
     if (isLater || carriers.length === 0) void this.#commits.settle();
