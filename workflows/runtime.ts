@@ -123,10 +123,7 @@ export class Runtime {
     for (const operation of carried.operations) this.#start(operation);
   }
 
-  /**
-   * Starts from the row, which is the truth (architecture, rule 10): first thing in a workflow without a past,
-   * and again when the row turns out to have another one.
-   */
+  /** From the row, which is the truth (architecture, rule 10): without a past, and when the row has another one. */
   async load(redeliver: readonly SendMessageInput[], isFork: boolean): Promise<void> {
     this.#ready = false;
     this.#inFlight.forget();
