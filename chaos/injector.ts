@@ -53,7 +53,7 @@ export class Injector {
       const next = left.shift();
       if (next === undefined) break;
       const { name, afterMs } = next;
-      if (n === middle) deployed = deploy();
+      if (n === middle) deployed = awaitedLater(deploy());
       await pause(afterMs);
       if (chance.next() >= OVERLAP) await running;
       const fault = drawFault(name, this.#world, chance.fork());
@@ -62,7 +62,7 @@ export class Injector {
         if (isGood && tookHold) this.#hits[name]++;
         else if (chances-- > 0) left.splice(SECOND_CHANCES, 0, next);
       });
-      running = Promise.all([running, struck]).then(() => undefined);
+      running = awaitedLater(Promise.all([running, struck]).then(() => undefined));
       if (left.length === 0) await running;
       this.#pace.advance((n + 1) / (n + 1 + left.length));
       if ((n + 1) % 10 === 0) say(`${n + 1} of ${n + 1 + left.length} faults`);
@@ -110,4 +110,10 @@ export class Injector {
       return false;
     }
   }
+}
+
+/** Nobody handles its error until then, and an error that nobody handles ends this process, not what it started. */
+function awaitedLater(promise: Promise<void>): Promise<void> {
+  promise.catch(() => undefined);
+  return promise;
 }
