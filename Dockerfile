@@ -8,9 +8,11 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev
 COPY . .
 ENV NODE_ENV=production
+# The containers' user cannot write here: all programs are compiled now.
+RUN node local/run.mjs --compile
 # The folder of the conversations that run on this host.
 RUN mkdir /workspace && chown node:node /workspace
 VOLUME /workspace
 USER node
 EXPOSE 3000
-CMD ["node", "--import", "tsx", "api/main.ts"]
+CMD ["node", "local/run.mjs", "api/main.ts"]

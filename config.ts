@@ -1,13 +1,14 @@
 /**
- * Owns: the environment, read and validated once. Every other file gets its settings from here, typed.
- * Not here: what `npm start` decides itself (ports, embedded servers); it hands those on as environment.
+ * Owns: the settings, validated once. Every other file gets them from here, typed.
+ * Not here: what `npm start` decides itself (ports, embedded servers); it hands those on as environment. How secrets
+ * come to a process, and that they stand in no environment (local/secrets.mjs).
  */
 import { homedir, hostname } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { z } from "zod";
 import { readModelsFile } from "./llm/models-file.ts";
 import { DEFAULT_MODEL, type ModelFacts, SCRIPTED_MODEL } from "./llm/models.ts";
-import { CONVERSATIONS_QUEUE } from "./workflows/contract.ts";
+import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
 
@@ -34,11 +35,15 @@ export type Config = {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
+  /** What payloads are signed with; null: `npm start` brings its own with its own server, else nothing is signed. */
+  readonly payloadKey: Uint8Array | null;
   /** null only on a loopback `host`. */
   readonly apiToken: string | null;
   /** Absolute path of everything that survives a restart of `npm start`. */
   readonly dataDir: string;
   readonly restartPolicy: RestartPolicy;
+  /** `npm start` serves Temporal's Web UI, behind the checks of the API. */
+  readonly temporalUi: boolean;
   /** Where conversations are polled for; every process of one installation has the same. */
   readonly taskQueue: string;
   /** The host whose tools this process runs: the queue `tools:<toolHost>`. */
@@ -59,7 +64,8 @@ export class ConfigError extends Error {
   }
 }
 
-type Env = Readonly<{ [key: string]: string | undefined }>;
+/** The environment of a process and its secrets. */
+export type Env = Readonly<{ [key: string]: string | undefined }>;
 
 /**
  * Reads the configuration; unset and empty keys take their defaults.
@@ -90,11 +96,13 @@ export function loadConfig(env: Env): Config {
     databaseUrl: e.DATABASE_URL ?? null,
     temporalAddress: e.TEMPORAL_ADDRESS ?? null,
     temporalNamespace: e.TEMPORAL_NAMESPACE,
+    payloadKey: e.PAYLOAD_KEY ?? null,
     host: e.HOST,
     port: e.PORT,
     apiToken: e.API_TOKEN ?? null,
     dataDir: e.DATA_DIR === undefined ? defaultDataDir(env) : resolve(e.DATA_DIR),
     restartPolicy: e.RESTART_POLICY,
+    temporalUi: e.TEMPORAL_UI,
     taskQueue: e.TASK_QUEUE,
     toolHost: e.TOOL_HOST ?? hostname(),
   };
@@ -113,6 +121,11 @@ export function loadServiceConfig(env: Env): ServiceConfig {
   if (temporalAddress === null) problems.push("TEMPORAL_ADDRESS is not set: host:port of a Temporal server.");
   if (databaseUrl === null || temporalAddress === null) throw new ConfigError(problems);
   return { ...config, databaseUrl, temporalAddress };
+}
+
+/** null: it is not 32 bytes in base64. */
+export function payloadKeyOf(text: string): Uint8Array | null {
+  return /^[A-Za-z0-9+/]{43}=$/.test(text) ? Buffer.from(text, "base64") : null;
 }
 
 /** Only this machine can connect to it. */
@@ -192,10 +205,20 @@ const schema = z.object({
     .default("127.0.0.1"),
   PORT: integer("PORT", 0, 65_535).default(3000),
   API_TOKEN: secret("API_TOKEN").optional(),
+  PAYLOAD_KEY: z
+    .string()
+    .transform((text, context) => {
+      const key = payloadKeyOf(text);
+      if (key !== null) return key;
+      context.addIssue("PAYLOAD_KEY must be 32 bytes in base64. Make one with: openssl rand -base64 32");
+      return z.NEVER;
+    })
+    .optional(),
   DATA_DIR: z.string().optional(),
   RESTART_POLICY: z
     .enum(["idle", "resume"], { error: sentence("RESTART_POLICY", "idle or resume") })
     .default("idle"),
+  TEMPORAL_UI: boolean("TEMPORAL_UI").default(false),
   TASK_QUEUE: name("TASK_QUEUE").default(CONVERSATIONS_QUEUE),
   TOOL_HOST: name("TOOL_HOST").optional(),
 });

@@ -2,7 +2,14 @@
  * Owns: the worker process: it polls for conversations and for the tools of its host. Stateless: any number may
  * run, and any may die (docs/architecture.md).
  */
-import { DefaultLogger, NativeConnection, Runtime, Worker, type LogEntry } from "@temporalio/worker";
+import {
+  DefaultLogger,
+  NativeConnection,
+  Runtime,
+  Worker,
+  type LogEntry,
+  type WorkerOptions,
+} from "@temporalio/worker";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { History } from "./activities/history.ts";
@@ -11,15 +18,17 @@ import { KnownModels } from "./activities/models.ts";
 import { Pictures } from "./activities/pictures.ts";
 import { requestActivities } from "./activities/requests.ts";
 import { RunningTools } from "./activities/running-tools.ts";
+import { refuseUnsigned } from "./activities/refuse-unsigned.ts";
 import { rowActivities } from "./activities/rows.ts";
 import { toolActivities, toolActivitiesOf } from "./activities/tools.ts";
-import { ConfigError, loadServiceConfig, type ServiceConfig } from "./config.ts";
+import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "./config.ts";
 import { openDatabase } from "./db/connect.ts";
 import { createClient } from "./llm/client.ts";
-import { ensureWorkflowBundle } from "./workflows/bundle.ts";
+import { dataConverterOf } from "./protocol/payload-signature.ts";
+import { ensureWorkflowBundle } from "./worker/bundle.ts";
 import { sandboxOfHost } from "./sandbox/host.ts";
-import { toolsQueue } from "./workflows/contract.ts";
-import { ensureSearchAttributes, MissingSearchAttributes } from "./workflows/search-attributes.ts";
+import { toolsQueue } from "./protocol/workflow.ts";
+import { ensureSearchAttributes, MissingSearchAttributes } from "./worker/search-attributes.ts";
 
 /** For tools to end by themselves after SIGTERM; what runs longer is interrupted, and its model told so. */
 const SHUTDOWN_GRACE = "1 second";
@@ -42,7 +51,7 @@ export type RunningWorker = {
 /**
  * Connects and polls.
  *
- * @param bundlePath of the workflows (workflows/bundle.ts).
+ * @param bundlePath of the workflows (worker/bundle.ts).
  * @param shutdownLimit milliseconds after which a stop is forced, which fails `done`.
  */
 export async function startWorker(
@@ -74,16 +83,20 @@ export async function startWorker(
   const common = {
     connection,
     namespace: config.temporalNamespace,
+    dataConverter: dataConverterOf(config.payloadKey),
+    interceptors: { activity: [refuseUnsigned] },
     maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES,
     maxConcurrentActivityTaskPolls: POLLS,
     shutdownGraceTime: SHUTDOWN_GRACE,
     shutdownForceTime: shutdownLimit,
-  } as const;
+  } satisfies Partial<WorkerOptions>;
   const workers = await Promise.all([
     Worker.create({
       ...common,
       taskQueue: config.taskQueue,
       workflowBundle: { codePath: bundlePath },
+      // A history that cannot be replayed, because its key was lost say, ends its run. The conversation goes on from its row.
+      workflowFailureErrorTypes: { "*": ["NondeterminismError"] },
       activities: {
         ...rowActivities(db, history, models),
         ...requestActivities(requests),
@@ -115,8 +128,19 @@ export async function startWorker(
   return { done, stop: () => (shutdown(), done) };
 }
 
-async function main(): Promise<void> {
-  const config = loadServiceConfig(process.env);
+/** The process: from its settings to its end. */
+export async function main(env: Env): Promise<void> {
+  try {
+    await work(loadServiceConfig(env));
+  } catch (error) {
+    // A bad setting is the person's to mend; anything else is a defect and wants its stack.
+    const isSetting = error instanceof ConfigError || error instanceof MissingSearchAttributes;
+    console.error(isSetting ? error.message : error);
+    process.exitCode = 1;
+  }
+}
+
+async function work(config: ServiceConfig): Promise<void> {
   Runtime.install({ logger: new DefaultLogger("WARN", log), shutdownSignals: [] });
   const bundle = await ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => console.log(line));
   const worker = await startWorker(config, bundle);
@@ -140,13 +164,4 @@ async function main(): Promise<void> {
 function log({ level, message, meta }: LogEntry): void {
   if (message.startsWith("No workflows registered")) return;
   console.error(`${level} ${message} ${meta === undefined ? "" : JSON.stringify(meta)}`);
-}
-
-if (import.meta.filename === process.argv[1]) {
-  main().catch((error: unknown) => {
-    // A bad setting is the person's to mend; anything else is a defect and wants its stack.
-    const isSetting = error instanceof ConfigError || error instanceof MissingSearchAttributes;
-    console.error(isSetting ? error.message : error);
-    process.exitCode = 1;
-  });
 }

@@ -7,11 +7,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { commitAndRead, type LastRead } from "../db/commit.ts";
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
-import type { Claim } from "../machine/batch.ts";
+import type { Claim } from "../protocol/commit.ts";
 import type { ConversationEvent } from "../machine/event.ts";
-import type { EffectInput, Performed } from "./contract.ts";
+import type { EffectInput, Performed } from "../protocol/activities.ts";
 import { isOver } from "../sandbox/lease.ts";
 import { withLease, type ActivityLease } from "./lease.ts";
+import { orRefused } from "./refused-commit.ts";
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 500;
@@ -35,7 +36,8 @@ export function commitThen<E extends ConversationEvent>(
 ): Promise<Performed<E>> {
   return withLease(async (lease) => {
     // Another run of this very activity has another name, and only one of them performs.
-    const claim = { operationId, order: input.order, by: randomUUID() };
+    const { dispatchAttempt, restarts } = input;
+    const claim = { operationId, dispatchAttempt, by: randomUUID(), restarts };
     const answer = await tryCommit(db, input, { claim, since }, lease.signal);
     if (answer === null) return { kind: "not_started" };
     const { committed, news } = answer;
@@ -52,11 +54,12 @@ async function tryCommit(
   order: { readonly claim: Claim; readonly since: LastRead | null },
   signal: AbortSignal,
 ): Promise<Answer | null> {
-  const { conversationId, opening } = input;
+  const { conversationId, createInput } = input;
   const deadline = performance.now() + GIVE_UP_AFTER_MS;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     try {
-      return await unlessAborted(commitAndRead(db, conversationId, input, { opening, ...order }), signal);
+      const commit = orRefused(commitAndRead(db, conversationId, input, { createInput, ...order }));
+      return await unlessAborted(commit, signal);
     } catch (error) {
       if (signal.aborted) return null;
       if (!isUnavailable(error)) throw error;

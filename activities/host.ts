@@ -5,7 +5,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join } from "node:path";
 import { sandboxOfHost } from "../sandbox/host.ts";
-import type { HostActivities } from "./contract.ts";
+import type { HostActivities } from "../protocol/activities.ts";
 
 const LISTED = 200;
 

@@ -5,20 +5,26 @@
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
 import { publishLive } from "../db/notifications.ts";
+import type { Delta } from "../llm/accumulate.ts";
 import { ask, type Asking, type LlmOutcome } from "../llm/ask.ts";
 import type { ProviderClient } from "../llm/client.ts";
 import { buildContinuationRequest } from "../llm/continuation.ts";
-import { createDeltaBatcher } from "../llm/deltas.ts";
 import { buildRequest, exceedsBody } from "../llm/request.ts";
 import type { Failure } from "../llm/errors.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
 import type { Message } from "../machine/message.ts";
 import { isOver } from "../sandbox/lease.ts";
 import { toolsFor } from "../tools/registry.ts";
-import type { ConversationActivities, Performed, RequestEvent, RequestInput } from "./contract.ts";
+import type {
+  ConversationActivities,
+  Performed,
+  RequestEvent,
+  RequestInput,
+} from "../protocol/activities.ts";
 import { commitThen } from "./effect.ts";
 import { HistoryTooLarge, readForSummary, toolCallIds, type History } from "./history.ts";
 import type { ActivityLease } from "./lease.ts";
+import { createLiveText } from "./live-text.ts";
 import type { KnownModels } from "./models.ts";
 import type { Pictures } from "./pictures.ts";
 
@@ -38,17 +44,17 @@ export function requestActivities(
   const { db, history, models, pictures } = deps;
   return {
     requestLlm: (input) => {
-      const { conversationId, profile } = input;
+      const { conversationId, config } = input;
       const known = history.recall(conversationId);
       return request(deps, input, known.messages.at(-1) ?? null, async (news) => {
         const { messages: stored, characters } = await history.read(conversationId, known, news);
-        const model = models.current.of(profile.model);
+        const model = models.current.of(config.model);
         const { messages, images } = await pictures.choose(conversationId, stored, model.maxImages);
-        const isSubAgent = !profile.userInitiated;
+        const isSubAgent = !config.userInitiated;
         const built = buildRequest({
           ...{ messages, images, model },
           tools: toolsFor({ isSubAgent }),
-          system: systemPrompt({ cwd: profile.cwd, isSubAgent }),
+          system: systemPrompt({ cwd: config.cwd, isSubAgent }),
         });
         if (characters > SURELY_FITS && exceedsBody(built)) throw new HistoryTooLarge();
         return { request: built, usedIds: () => toolCallIds(stored), contextWindow: model.contextWindow };
@@ -56,7 +62,7 @@ export function requestActivities(
     },
     requestContinuation: (input) =>
       request(deps, input, null, async () => {
-        const model = models.current.of(input.profile.model);
+        const model = models.current.of(input.config.model);
         const messages = await readForSummary(db, input.conversationId, model);
         const built = buildContinuationRequest({ messages, model, rejectedTools: input.rejectedTools });
         return { request: built, usedIds: () => new Set(), contextWindow: model.contextWindow };
@@ -122,9 +128,10 @@ async function askModel(
   built: Built,
   lease: ActivityLease,
 ): Promise<RequestEvent> {
-  const deltas = createDeltaBatcher({
+  const live = createLiveText<Pick<Delta, "kind" | "index">>({
+    isSame: (a, b) => a.kind === b.kind && a.index === b.index,
     // What somebody else may have begun anew is not told any further.
-    publish: async ({ kind, index, text }) => {
+    publish: async ({ kind, index }, text) => {
       if (isOver(lease)) return;
       await publishLive(db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } });
     },
@@ -134,10 +141,10 @@ async function askModel(
     request: built.request,
     signal: lease.signal,
     stallMs,
-    onDelta: (delta) => deltas.push(delta),
+    onDelta: (delta) => live.push(delta, delta.text),
   });
   // Live text that is still on its way must not hold up what is durable.
-  void deltas.close();
+  void live.close();
   return toEvent(requestId, outcome, built);
 }
 

@@ -6,38 +6,39 @@ import { loadConversation } from "../db/load.ts";
 import { isTaken } from "../db/messages.ts";
 import { DEFAULT_LIMITS, type Context } from "../machine/context.ts";
 import { outcomeOf } from "../machine/outcome.ts";
-import type { Profile } from "../machine/profile.ts";
+import type { ConversationConfig } from "../protocol/conversation.ts";
 import { isOver } from "../sandbox/lease.ts";
 import { toolsFor } from "../tools/registry.ts";
-import type { ConversationActivities, Fixed } from "./contract.ts";
+import type { ConversationActivities, ConversationMetadata } from "../protocol/activities.ts";
 import type { History } from "./history.ts";
 import { withLease } from "./lease.ts";
+import { orRefused } from "./refused-commit.ts";
 import type { KnownModels } from "./models.ts";
 
 type RowActivities = Pick<ConversationActivities, "load" | "commit" | "messageExists" | "remove">;
 
 export function rowActivities(db: Database, history: History, models: KnownModels): RowActivities {
-  const contextsOf = (profile: Profile): Fixed => ({
-    profile,
-    context: contextOf(profile, models),
-    subAgentContext: contextOf({ ...profile, userInitiated: false }, models),
+  const contextsOf = (config: ConversationConfig): ConversationMetadata => ({
+    config,
+    context: contextOf(config, models),
+    subAgentContext: contextOf({ ...config, userInitiated: false }, models),
   });
 
   return {
-    load: ({ conversationId, opening, askedMessageIds }) =>
+    load: ({ conversationId, createInput, askedMessageIds }) =>
       withLease(async () => {
         const row = await loadConversation(db, conversationId, askedMessageIds);
         if (row === null) {
-          if (opening === null) return null;
-          return { ...contextsOf(opening.profile), stored: null };
+          if (createInput === null) return null;
+          return { ...contextsOf(createInput.config), stored: null };
         }
-        const { profile, ...stored } = row;
-        return { ...contextsOf(profile), stored };
+        const { config, ...stored } = row;
+        return { ...contextsOf(config), stored };
       }),
-    commit: ({ conversationId, opening, ...packed }) =>
+    commit: ({ conversationId, createInput, ...packed }) =>
       withLease(async () => {
-        const parts = { opening, claim: null, since: null };
-        const { committed } = await commitAndRead(db, conversationId, packed, parts);
+        const parts = { createInput, claim: null, since: null };
+        const { committed } = await orRefused(commitAndRead(db, conversationId, packed, parts));
         const { value } = packed;
         if (value !== null && outcomeOf(value.conversation.state) !== null) history.forget(conversationId);
         return committed;
@@ -54,12 +55,12 @@ export function rowActivities(db: Database, history: History, models: KnownModel
 }
 
 /** What the machine may look at, from the registries of this worker's version. */
-function contextOf(profile: Profile, models: KnownModels): Context {
-  const isSubAgent = !profile.userInitiated;
+function contextOf(config: ConversationConfig, models: KnownModels): Context {
+  const isSubAgent = !config.userInitiated;
   return {
     isSubAgent,
-    contextWindow: models.current.of(profile.model).contextWindow,
-    sandboxAvailable: profile.sandbox.available,
+    contextWindow: models.current.of(config.model).contextWindow,
+    sandboxAvailable: config.sandbox.available,
     tools: toolsFor({ isSubAgent }).map((tool) => tool.name),
     limits: DEFAULT_LIMITS,
   };

@@ -6,11 +6,12 @@ import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
 import { putImage } from "../db/images.ts";
 import { publishLive } from "../db/notifications.ts";
+import type { OutputStream } from "../sandbox/command.ts";
 import { runTool } from "../tools/registry.ts";
 import { Refusal, type ToolContext } from "../tools/tool.ts";
-import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } from "./contract.ts";
+import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } from "../protocol/activities.ts";
 import { commitThen } from "./effect.ts";
-import { createLiveOutput } from "./live-output.ts";
+import { createLiveText } from "./live-text.ts";
 import type { RunningTools } from "./running-tools.ts";
 
 /** @param hidden the server's own folders, which no reading tool shows (tools/tool.ts) */
@@ -40,7 +41,7 @@ export function toolActivitiesOf(
 ): Pick<ConversationActivities, "executeTool" | "stopTools"> {
   return {
     executeTool: (input) =>
-      input.profile.host === host ? tools.executeTool(input) : Promise.resolve({ kind: "elsewhere" }),
+      input.config.host === host ? tools.executeTool(input) : Promise.resolve({ kind: "elsewhere" }),
     stopTools: ({ conversationIds }) => {
       running.stop(conversationIds);
       return Promise.resolve();
@@ -55,16 +56,15 @@ async function execute(
   input: ToolInput,
   ends: Pick<ToolContext, "signal" | "lease">,
 ): Promise<ToolEvent> {
-  const { conversationId, operationId, call, mode, profile } = input;
+  const { conversationId, operationId, call, mode, config } = input;
   const started = performance.now();
-  const live = createLiveOutput((stream, text) =>
-    publishLive(db, conversationId, {
-      name: "tool.output",
-      data: { toolCallId: call.id, stream, text },
-    }),
-  );
+  const live = createLiveText<OutputStream>({
+    isSame: (a, b) => a === b,
+    publish: (stream, text) =>
+      publishLive(db, conversationId, { name: "tool.output", data: { toolCallId: call.id, stream, text } }),
+  });
   const { status, output } = await runTool(call.name, call.input, {
-    cwd: profile.cwd,
+    cwd: config.cwd,
     mode,
     hidden,
     ...ends,

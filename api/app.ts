@@ -4,11 +4,13 @@
  */
 import type { MiddlewareHandler } from "hono";
 import { routePath } from "hono/route";
+import { bodies } from "./bodies.ts";
 import type { Deps } from "./deps.ts";
 import { guard } from "./guard.ts";
 import { notFound, toProblem, unavailable } from "./problem.ts";
 import { createPulse, type Pulse } from "./pulse.ts";
 import { createRouter } from "./router.ts";
+import { codecRoutes } from "./routes/codec.ts";
 import { controlRoutes } from "./routes/control.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
 import { cycleRoutes } from "./routes/cycles.ts";
@@ -27,7 +29,7 @@ export function createApp(deps: Deps) {
   const pulse = createPulse(deps.db);
   app.onError((error) => toProblem(error, deps.report).toResponse());
   app.notFound(() => notFound("resource").toResponse());
-  app.use(count(deps), headers, ...guard(deps));
+  app.use(count(deps), headers, ...guard(deps), bodies(deps.uploads));
   app.use("/api/*", deadline(pulse));
   app.openAPIRegistry.registerComponent("securitySchemes", "token", {
     type: "http",
@@ -41,6 +43,7 @@ export function createApp(deps: Deps) {
     .route("/", controlRoutes(deps))
     .route("/", cycleRoutes(deps))
     .route("/", eventRoutes(deps))
+    .route("/", codecRoutes(deps))
     .route("/", systemRoutes(deps, pulse));
   routes.doc31("/openapi.json", {
     openapi: "3.1.0",

@@ -2,7 +2,7 @@
 import { conversationExists } from "../db/conversations.ts";
 import { titleOf } from "../db/title.ts";
 import { type ConversationView, getConversation } from "../db/views.ts";
-import type { Opening } from "../workflows/contract.ts";
+import type { CreateInput } from "../protocol/workflow.ts";
 import type { Deps } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { notFound, Problem, unavailable } from "./problem.ts";
@@ -32,8 +32,8 @@ export async function createConversation(
   // Asked for a new id, too: without Postgres a workflow would only be started in vain.
   if (await conversationExists(db, id)) throw alreadyExists(id);
 
-  const opening = await openingOf(deps, id, wanted);
-  if (!(await workflows.open(id, opening))) throw alreadyExists(id);
+  const createInput = await createInputOf(deps, id, wanted);
+  if (!(await workflows.open(id, createInput))) throw alreadyExists(id);
   const look = () => getConversation(db, id);
   const opened = await awaitProjection(hub, id, look);
   if (opened === null)
@@ -45,7 +45,7 @@ export async function createConversation(
   return sent.pending === true ? { ...conversation, pending: true } : conversation;
 }
 
-async function openingOf(deps: Deps, id: string, wanted: NewConversation): Promise<Opening> {
+async function createInputOf(deps: Deps, id: string, wanted: NewConversation): Promise<CreateInput> {
   const { workflows, scripted, toolHost, defaultModel } = deps;
   const { continuedFrom } = wanted;
   if (scripted && wanted.model !== undefined && wanted.model !== defaultModel) {
@@ -59,7 +59,7 @@ async function openingOf(deps: Deps, id: string, wanted: NewConversation): Promi
   const [cwd, sandbox] = await Promise.all([existing(deps, host, directory), workflows.sandboxOf(host)]);
   const title = wanted.title?.trim() ?? "";
   return {
-    profile: {
+    config: {
       id,
       cwd,
       host,

@@ -4,6 +4,7 @@ import type { Models } from "../llm/models.ts";
 import type { Hub } from "./events/hub.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ReportError } from "./problem.ts";
+import type { UploadLimits } from "./uploads.ts";
 import type { Workflows } from "./workflow.ts";
 
 export type Deps = {
@@ -22,10 +23,15 @@ export type Deps = {
   readonly host: string;
   /** null: none is asked for. */
   readonly apiToken: string | null;
+  /** What payloads are signed with; null: nothing is. */
+  readonly payloadKey: Uint8Array | null;
+  readonly temporalNamespace: string;
   /** Aborted when the process ends: open streams end with it. */
   readonly closing: AbortSignal;
   readonly report: ReportError;
   readonly metrics: Metrics;
   /** Milliseconds between the comments of a stream; 15,000 unless a test is in a hurry. */
   readonly heartbeatMs?: number;
+  /** Those of bodies.ts unless a test is in a hurry. */
+  readonly uploads?: Partial<UploadLimits>;
 };

@@ -1,18 +1,12 @@
 /**
  * Owns: who may ask at all. An agent's API on a loopback port is a shell for every web page that can reach it, so
  * Host and Origin are checked on every request, streams included, and bodies must be of a type that a page cannot
- * send across origins without asking first.
+ * send across origins without asking first. Temporal's Web UI is behind the first three checks, too.
  */
-import { isUtf8 } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { isLoopback } from "../config.ts";
-import { Gate } from "../images/gate.ts";
 import { Problem, unsupportedMediaType } from "./problem.ts";
-
-/** Bytes of a request's body. */
-export const BODY_LIMIT = 32 * 1024 * 1024;
 
 export type GuardOptions = {
   /** The address that the server listens on. */
@@ -24,17 +18,9 @@ export type GuardOptions = {
 /** Paths that a probe may read without a token. */
 const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
-/** Refuses with 400, 401, 403, 413 or 415 before any route sees the request, whose body is read then. */
+/** Refuses with 401, 403 or 415, before a byte of the body is read. */
 export function guard(options: GuardOptions): MiddlewareHandler[] {
-  return [
-    checkHost(options.host),
-    checkOrigin,
-    checkToken(options.apiToken),
-    checkMediaType,
-    takeTurns(),
-    limitBody,
-    checkEncoding,
-  ];
+  return [checkHost(options.host), checkOrigin, checkToken(options.apiToken), checkMediaType];
 }
 
 /**
@@ -42,7 +28,7 @@ export function guard(options: GuardOptions): MiddlewareHandler[] {
  * server on all addresses has no name of its own to compare with; there the token, which it must have, keeps such
  * a page out.
  */
-function checkHost(listening: string): MiddlewareHandler {
+export function checkHost(listening: string): MiddlewareHandler {
   const anyHost = listening === "0.0.0.0" || listening === "::" || listening === "[::]";
   const own = withoutBrackets(listening.toLowerCase());
   const isOurs = (host: string | undefined): boolean => {
@@ -63,7 +49,7 @@ function checkHost(listening: string): MiddlewareHandler {
 }
 
 /** Same origin or none. `Sec-Fetch-Site` covers what a page requests without an Origin, a no-cors stream say. */
-const checkOrigin: MiddlewareHandler = async (c, next) => {
+export const checkOrigin: MiddlewareHandler = async (c, next) => {
   const origin = c.req.header("origin");
   const host = c.req.header("host") ?? new URL(c.req.url).host;
   const site = c.req.header("sec-fetch-site");
@@ -75,17 +61,25 @@ const checkOrigin: MiddlewareHandler = async (c, next) => {
   await next();
 };
 
-function checkToken(token: string | null): MiddlewareHandler {
+/**
+ * @param token null: none is asked for
+ * @param givenBy reads it from the header Authorization; null: there is none
+ */
+export function checkToken(token: string | null, givenBy = bearerToken): MiddlewareHandler {
   const expected = token === null ? null : digest(token);
   return async (c, next) => {
     if (expected !== null && !PROBES.has(c.req.path)) {
-      const given = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
-      if (given === undefined || !timingSafeEqual(digest(given), expected)) {
+      const given = givenBy(c.req.header("authorization") ?? "");
+      if (given === null || !timingSafeEqual(digest(given), expected)) {
         throw new Problem("unauthorized", "Send the API token in the header Authorization: Bearer.");
       }
     }
     await next();
   };
+}
+
+export function bearerToken(authorization: string): string | null {
+  return /^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? null;
 }
 
 /** A body without a type is refused by the routes that read one. */
@@ -100,37 +94,6 @@ function isJson(type: string): boolean {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(type)?.[1];
   return /^application\/json\s*(;|$)/i.test(type) && (charset === undefined || /^utf-?8$/i.test(charset));
 }
-
-/** Bytes of a body that is nothing special. */
-const LARGE_BODY = 1024 * 1024;
-const LARGE_BODIES = 3;
-
-/** A message full of pictures takes ten times its size in memory: the next one waits, in the sender's socket. */
-function takeTurns(): MiddlewareHandler {
-  const gate = new Gate(LARGE_BODIES);
-  return async (c, next) => {
-    const length = Number(c.req.header("content-length") ?? Number.NaN);
-    const isSmall = c.req.raw.body === null || length <= LARGE_BODY;
-    await (isSmall ? next() : gate.run(next, c.req.raw.signal));
-  };
-}
-
-const limitBody = bodyLimit({
-  maxSize: BODY_LIMIT,
-  onError: () => {
-    throw new Problem("payload_too_large", `A body has at most ${BODY_LIMIT} bytes.`);
-  },
-});
-
-/** JSON is UTF-8 (RFC 8259). What is not would be stored as other characters than were sent. */
-const checkEncoding: MiddlewareHandler = async (c, next) => {
-  if (c.req.raw.body !== null) {
-    // Who goes away while sending gets no answer, whatever it is.
-    const body = await c.req.arrayBuffer().catch(() => null);
-    if (body === null || !isUtf8(body)) throw new Problem("malformed_json", "The body is not UTF-8.");
-  }
-  await next();
-};
 
 /** Digests have one length whatever was given, so the comparison takes the same time. */
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

@@ -1,8 +1,8 @@
 /**
- * Owns: the API as a process: from its environment to `api ready http://…` on standard output, and its end on
+ * Owns: the API as a process: from its settings to `api ready http://…` on standard output, and its end on
  * SIGTERM or SIGINT. A second signal ends it at once.
  */
-import { ConfigError, loadServiceConfig } from "../config.ts";
+import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "../config.ts";
 import { openDatabase } from "../db/connect.ts";
 import { listen } from "../db/notifications.ts";
 import { SCRIPTED_MODEL } from "../llm/models.ts";
@@ -11,22 +11,33 @@ import { createHub } from "./events/hub.ts";
 import { sweepImages } from "./images.ts";
 import { createMetrics } from "./metrics.ts";
 import { knownModels } from "./models.ts";
+import type { ReportError } from "./problem.ts";
 import { serve } from "./serve.ts";
 import { connectWorkflows } from "./workflow.ts";
 
 /** Milliseconds for answers on their way when the process ends. */
 const GRACE_MS = 3_000;
 
-async function main(): Promise<void> {
-  const config = loadServiceConfig(process.env);
+export async function main(env: Env): Promise<void> {
+  try {
+    await run(loadServiceConfig(env));
+  } catch (error) {
+    console.error(error instanceof ConfigError ? error.message : error);
+    process.exit(1);
+  }
+}
+
+async function run(config: ServiceConfig): Promise<void> {
   const db = openDatabase(config.databaseUrl, { applicationName: "bedrock api" });
   const notifications = listen(config.databaseUrl);
   const workflows = connectWorkflows({
     address: config.temporalAddress,
     namespace: config.temporalNamespace,
     taskQueue: config.taskQueue,
+    payloadKey: config.payloadKey,
   });
   const closing = new AbortController();
+  const report: ReportError = (id, error) => console.error(`api error ${id}:`, error);
   const app = createApp({
     db,
     workflows,
@@ -37,12 +48,14 @@ async function main(): Promise<void> {
     toolHost: config.toolHost,
     host: config.host,
     apiToken: config.apiToken,
+    payloadKey: config.payloadKey,
+    temporalNamespace: config.temporalNamespace,
     closing: closing.signal,
     metrics: createMetrics(),
-    report: (id, error) => console.error(`api error ${id}:`, error),
+    report,
   });
   sweepImages(db, closing.signal, (error) => console.error("api: pictures could not be swept:", error));
-  const listening = await serve((request) => app.fetch(request), config);
+  const listening = await serve((request) => app.fetch(request), config, report);
 
   const stop = async () => {
     process.once("SIGTERM", () => process.exit(1)).once("SIGINT", () => process.exit(1));
@@ -54,11 +67,4 @@ async function main(): Promise<void> {
   };
   process.once("SIGTERM", () => void stop()).once("SIGINT", () => void stop());
   console.log(`api ready ${listening.url}`);
-}
-
-try {
-  await main();
-} catch (error) {
-  console.error(error instanceof ConfigError ? error.message : error);
-  process.exit(1);
 }

@@ -8,10 +8,12 @@ import { isUnavailable } from "../db/errors.ts";
 
 /** Every code with its status and its title; a title says what kind of problem it is, `detail` says what to do. */
 export const PROBLEMS = {
+  malformed_request: { status: 400, title: "Malformed request" },
   malformed_json: { status: 400, title: "Malformed JSON" },
   unauthorized: { status: 401, title: "Unauthorized" },
   forbidden_origin: { status: 403, title: "Forbidden origin" },
   not_found: { status: 404, title: "Not found" },
+  request_timeout: { status: 408, title: "Request timeout" },
   agent_busy: { status: 409, title: "The agent is busy" },
   cancellation_in_progress: { status: 409, title: "Cancellation in progress" },
   context_exhausted: { status: 409, title: "The context is exhausted" },
@@ -31,6 +33,7 @@ export const PROBLEMS = {
   invalid_cwd: { status: 422, title: "Invalid working directory" },
   invalid_image: { status: 422, title: "Invalid image" },
   queue_full: { status: 429, title: "The queue is full" },
+  headers_too_large: { status: 431, title: "Headers too large" },
   internal: { status: 500, title: "Internal error" },
   unavailable: { status: 503, title: "Temporarily unavailable" },
 } as const;
@@ -57,19 +60,30 @@ export class Problem extends Error {
   }
 
   toResponse(): Response {
+    const { status, headers, body } = this.toAnswer();
+    return new Response(body, { status, headers });
+  }
+
+  toAnswer(): { status: number; headers: { [name: string]: string }; body: string } {
     const { status, title } = PROBLEMS[this.code];
-    const body = {
+    const body = JSON.stringify({
       type: `urn:bedrock:problem:${this.code}`,
       title,
       status,
       code: this.code,
       detail: this.message,
       ...this.members,
+    });
+    const headers: { [name: string]: string } = {
+      "content-type": "application/problem+json",
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
     };
-    const headers = new Headers({ "content-type": "application/problem+json", "cache-control": "no-store" });
-    if (status === 401) headers.set("www-authenticate", "Bearer");
-    if (status === 503) headers.set("retry-after", String(RETRY_AFTER_SECONDS));
-    return new Response(JSON.stringify(body), { status, headers });
+    if (status === 401) headers["www-authenticate"] = "Bearer";
+    // The rest of what was sent too slowly is not waited for.
+    if (status === 408) headers["connection"] = "close";
+    if (status === 503) headers["retry-after"] = String(RETRY_AFTER_SECONDS);
+    return { status, headers, body };
   }
 }
 
@@ -97,6 +111,10 @@ export function notFound(what = "conversation"): Problem {
 export function unavailable(why: string, members: { readonly [name: string]: unknown } = {}): Problem {
   const next = "Try again. Whether a change was made is not known: repeat it with the same id.";
   return new Problem("unavailable", `${why} ${next}`, members);
+}
+
+export function tooLarge(bytes: number): Problem {
+  return new Problem("payload_too_large", `A body has at most ${bytes} bytes.`);
 }
 
 export function unsupportedMediaType(): Problem {

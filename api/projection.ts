@@ -2,7 +2,7 @@
  * Owns: waiting until Postgres shows what a workflow has answered, so that a client's next GET does
  * (docs/http.md, General).
  */
-import { stepOf } from "../db/conversations.ts";
+import { versionOf } from "../db/conversations.ts";
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
 import type { Hub } from "./events/hub.ts";
@@ -72,8 +72,8 @@ export async function awaitStep(
   step: number,
 ): Promise<boolean> {
   const reached = await awaitProjection(hub, conversationId, async () => {
-    const at = await stepOf(db, conversationId);
-    return at !== null && at >= step ? at : null;
+    const at = await versionOf(db, conversationId);
+    return at !== null && at.step >= step ? at : null;
   });
   return reached !== null;
 }

@@ -1,5 +1,5 @@
 /** Owns: what is known of the sandboxes of the hosts where tools run: asked of their workers, and remembered for a while. */
-import type { Sandbox } from "../machine/profile.ts";
+import type { Sandbox } from "../protocol/conversation.ts";
 import { soon } from "./soon.ts";
 
 /** Milliseconds for which an answer is used without asking again; a probe costs a process on the host. */

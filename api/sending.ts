@@ -4,13 +4,13 @@
  * An update's own id must not be the message's: a refusal that was recorded under it would be answered for ever.
  */
 import type { Database } from "../db/connect.ts";
-import { conversationExists, stepOf } from "../db/conversations.ts";
+import { versionOf } from "../db/conversations.ts";
 import { isUnavailable } from "../db/errors.ts";
 import { cleanText } from "../db/json.ts";
 import { findMessage, isTaken, type FoundMessage } from "../db/messages.ts";
 import type { PreparedImage } from "../images/prepare.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
-import { sendMessageUpdate } from "../workflows/contract.ts";
+import { sendMessageUpdate } from "../protocol/workflow.ts";
 import type { Deps } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { storeImages } from "./images.ts";
@@ -48,13 +48,14 @@ export async function sendMessage(
     const images = known.text === text ? blocksOf(await pictures()) : [];
     return asStored(messageId, { text, images }, known);
   }
-  if (!(await conversationExists(db, conversationId))) throw notFound();
+  const row = await versionOf(db, conversationId);
+  if (row === null) throw notFound();
 
   const prepared = await pictures();
   await storeImages(db, prepared);
   const delivery = message.delivery ?? "direct";
   const submit = { messageId, text, images: blocksOf(prepared), delivery };
-  const sent = await workflows.update(conversationId, sendMessageUpdate, [submit]);
+  const sent = await workflows.update(conversationId, sendMessageUpdate, [{ ...submit, row }]);
   // The message itself and not its step: what was accepted into a history that is rewritten comes at a later step.
   const stored = await awaitProjection(hub, conversationId, look);
   if (stored !== null) return asStored(messageId, submit, stored);
@@ -87,8 +88,8 @@ async function wasWithdrawn(
   look: () => Promise<FoundMessage | null>,
 ): Promise<boolean> {
   try {
-    const at = await stepOf(db, conversationId);
-    return at !== null && at >= step && (await look()) === null;
+    const at = await versionOf(db, conversationId);
+    return at !== null && at.step >= step && (await look()) === null;
   } catch (error) {
     if (isUnavailable(error)) return false;
     throw error;

@@ -1,7 +1,12 @@
-/** Owns: the listening socket, and closing it without waiting for streams or idle connections. */
-import { createServer, type Server } from "node:http";
+/**
+ * Owns: the listening socket, what is answered to requests that are none, and closing it without waiting for streams or
+ * idle connections.
+ */
+import { createServer, maxHeaderSize, STATUS_CODES, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { getRequestListener } from "@hono/node-server";
+import type { Duplex } from "node:stream";
+import { getRequestListener, RequestError } from "@hono/node-server";
+import { Problem, toProblem, type ReportError } from "./problem.ts";
 
 export type Listening = {
   /** Without a trailing slash. */
@@ -12,19 +17,40 @@ export type Listening = {
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
-/** Milliseconds in which a request has to arrive: three large ones that stall would keep others waiting. */
-const SENDING_MS = 60_000;
+/** Milliseconds in which a request has arrived, beyond the deadline of its body (bodies.ts). */
+const SENDING_MS = 150_000;
 
-/** Resolves when connections are accepted. @param port 0: any free one. */
+/**
+ * Resolves when connections are accepted.
+ *
+ * @param port 0: any free one.
+ * @param report told of an error that the app let through.
+ */
 export async function serve(
   fetch: Fetch,
   { host, port }: { host: string; port: number },
+  report: ReportError,
 ): Promise<Listening> {
-  const answer = getRequestListener((request) => fetch(request));
+  const listener = getRequestListener((request) => fetch(request), {
+    errorHandler: (error) =>
+      toProblem(error instanceof RequestError ? malformed() : error, report).toResponse(),
+  });
+  const answers = new WeakMap<Duplex, ServerResponse>();
   const server = createServer(
-    { requestTimeout: SENDING_MS },
-    (incoming, outgoing) => void answer(incoming, outgoing),
+    // A request without Host gets a document, too.
+    { requestTimeout: SENDING_MS, requireHostHeader: false },
+    (incoming, outgoing) => {
+      answers.set(incoming.socket, outgoing);
+      void listener(incoming, outgoing);
+    },
   );
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    const answer = answers.get(socket);
+    // Nothing may be written into an answer that has begun.
+    const isFree = answer === undefined || !answer.headersSent || answer.writableFinished;
+    if (socket.writable && isFree) socket.end(onTheWire(problemOf(error.code)), () => socket.destroy());
+    else socket.destroy();
+  });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host.replace(/^\[|\]$/g, ""), () => {
@@ -33,6 +59,31 @@ export async function serve(
     });
   });
   return { url: urlOf(server, host), close: (graceMs) => close(server, graceMs) };
+}
+
+const malformed = (): Problem =>
+  new Problem("malformed_request", "This is not an HTTP request with an address in its Host header.");
+
+/** @param code what Node's parser says. */
+function problemOf(code: string | undefined): Problem {
+  if (code === "HPE_HEADER_OVERFLOW") {
+    return new Problem("headers_too_large", `Headers have at most ${maxHeaderSize} bytes.`);
+  }
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
+    return new Problem("request_timeout", "The request did not arrive in time. Send it again.");
+  }
+  return malformed();
+}
+
+function onTheWire(problem: Problem): string {
+  const { status, headers, body } = problem.toAnswer();
+  const lines = Object.entries({
+    ...headers,
+    connection: "close",
+    "content-length": Buffer.byteLength(body),
+  });
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${head}\r\n${body}`;
 }
 
 async function close(server: Server, graceMs: number): Promise<void> {

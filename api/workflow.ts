@@ -1,7 +1,7 @@
 /**
  * Owns: everything that the API asks of Temporal: updates of conversations, and short activities on the host
  * where the tools run. The only file here that knows its client.
- * Not here: what the updates are called and carry (workflows/contract.ts), what they do.
+ * Not here: what the updates are called and carry (protocol/workflow.ts), what they do.
  */
 import { randomUUID } from "node:crypto";
 import {
@@ -19,17 +19,19 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from "@temporalio/client";
 import { ApplicationFailure, TimeoutFailure, type UpdateDefinition } from "@temporalio/common";
-import type { HostActivities } from "../activities/contract.ts";
-import type { Sandbox } from "../machine/profile.ts";
+import type { HostActivities } from "../protocol/activities.ts";
+import type { Sandbox } from "../protocol/conversation.ts";
+import { dataConverterOf } from "../protocol/payload-signature.ts";
+import { isUnsigned } from "../protocol/unsigned.ts";
 import {
   CONVERSATION_WORKFLOW,
   toolsQueue,
   WORKFLOW_TASK_TIMEOUT,
   openUpdate,
   type ConversationStart,
-  type Opening,
-  type Refusal,
-} from "../workflows/contract.ts";
+  type CreateInput,
+  type UpdateRejection,
+} from "../protocol/workflow.ts";
 import { type Problem, unavailable } from "./problem.ts";
 import { refusalProblem } from "./refusal.ts";
 import { Sandboxes } from "./sandboxes.ts";
@@ -39,7 +41,7 @@ export type CheckedDirectory = Awaited<ReturnType<HostActivities["checkDirectory
 /** All calls reject with a Problem: `unavailable`, or the code of a refusal. */
 export type Workflows = {
   /** Makes a conversation, its first commit included; false when there is one of that id. */
-  open(conversationId: string, opening: Opening): Promise<boolean>;
+  open(conversationId: string, createInput: CreateInput): Promise<boolean>;
   /**
    * Asks a conversation's workflow, which is started from its row if it does not run: it was archived, closed
    * itself, or was lost (docs/architecture.md, rule 10).
@@ -69,6 +71,11 @@ const ACTIVITY_DEADLINE_MS = 8_000;
 const PROBE_DEADLINE_MS = 2_000;
 /** Times that an update is sent before its workflow is found running; each try meets another race, if any. */
 const ATTEMPTS = 5;
+/**
+ * Milliseconds. A workflow that is just continuing as new answers that its resources are exhausted, for some ten
+ * milliseconds. By default that is taken for a limit of the server's, and asked again after 1.7 s.
+ */
+const FIRST_RETRY_MS = 30;
 /** Milliseconds. A worker that polls is seen here at least once a minute. */
 const POLLER_FRESH_MS = 75_000;
 
@@ -77,11 +84,13 @@ export type TemporalOptions = {
   readonly namespace: string;
   /** Where workers poll for conversations. */
   readonly taskQueue: string;
+  /** null: nothing is signed. */
+  readonly payloadKey: Uint8Array | null;
 };
 
 /** Connects on first use and again by itself; does not fail when the server is down. */
-export function connectWorkflows({ address, namespace, taskQueue }: TemporalOptions): Workflows {
-  const retries = defaultGrpcRetryOptions({ maxAttempts: 4 });
+export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: TemporalOptions): Workflows {
+  const retries = defaultGrpcRetryOptions({ maxAttempts: 5, initialIntervalMs: () => FIRST_RETRY_MS });
   let isClosing = false;
   const mayRetry: typeof retries.retryableDecider = (attempt, status) =>
     !isClosing && retries.retryableDecider(attempt, status);
@@ -93,7 +102,7 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
     // Few attempts: an unreachable server is said to be so while the client still listens.
     interceptors: [makeGrpcRetryInterceptor({ ...retries, retryableDecider: mayRetry })],
   });
-  const client = new Client({ connection, namespace });
+  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(payloadKey) });
 
   const startOf = (start: ConversationStart, workflowIdConflictPolicy: "FAIL" | "USE_EXISTING") =>
     new WithStartWorkflowOperation(CONVERSATION_WORKFLOW, {
@@ -104,14 +113,14 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
       args: [start],
     });
 
-  const open: Workflows["open"] = async (conversationId, opening) => {
+  const open: Workflows["open"] = async (conversationId, createInput) => {
     // Of two at once, the second must not be answered with what the first has made.
-    const startWorkflowOperation = startOf({ conversationId, opening }, "FAIL");
+    const startWorkflowOperation = startOf({ conversationId, createInput }, "FAIL");
     try {
       const opened = await client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, () =>
         client.workflow.executeUpdateWithStart(openUpdate, { startWorkflowOperation }),
       );
-      return opened.created;
+      return signed(opened).created;
     } catch (error) {
       if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
       throw asProblem(error, conversationId);
@@ -142,7 +151,7 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
     return client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
-          return await ask(attempt);
+          return signed(await ask(attempt));
         } catch (error) {
           if (attempt === 1) await exists();
           if (attempt < ATTEMPTS && isClosed(error)) continue;
@@ -154,7 +163,7 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
 
   const onHost = async <T>(host: string, activity: keyof HostActivities, args: unknown[]): Promise<T> => {
     try {
-      return await client.withDeadline(Date.now() + ACTIVITY_DEADLINE_MS, () =>
+      const answer = await client.withDeadline(Date.now() + ACTIVITY_DEADLINE_MS, () =>
         client.activity.execute<T>(activity, {
           id: `${activity}:${randomUUID()}`,
           taskQueue: toolsQueue(host),
@@ -165,6 +174,7 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
           retry: { maximumAttempts: 1 },
         }),
       );
+      return signed(answer);
     } catch (error) {
       if (error instanceof ActivityExecutionFailedError && error.cause instanceof TimeoutFailure) {
         throw unavailable(`No worker answers for the tools of ${host}.`);
@@ -175,7 +185,7 @@ export function connectWorkflows({ address, namespace, taskQueue }: TemporalOpti
 
   type Described = Awaited<ReturnType<HostActivities["describeHost"]>>;
   const sandboxes = new Sandboxes(
-    async (host) => (await onHost<Described>(host, "describeHost", [])).sandbox,
+    async (host) => (await onHost<Described>(host, "describeHost", [{ host }])).sandbox,
   );
 
   return {
@@ -232,6 +242,12 @@ function grpcCode(error: unknown): number | null {
   return isGrpcServiceError(cause) ? cause.code : null;
 }
 
+/** @throws Problem where somebody else has answered, whom nobody has asked. */
+function signed<T>(answer: T): T {
+  if (isUnsigned(answer)) throw unreachable();
+  return answer;
+}
+
 /** A refusal or "unavailable"; anything else is a defect and stays what it is. */
 function asProblem(error: unknown, conversationId: string | null): unknown {
   if (error instanceof WorkflowUpdateFailedError && conversationId !== null) {
@@ -244,12 +260,12 @@ function asProblem(error: unknown, conversationId: string | null): unknown {
   return error instanceof WorkflowNotFoundError ? unreachable() : error;
 }
 
-function refusalOf(failure: ApplicationFailure): Refusal | null {
+function refusalOf(failure: ApplicationFailure): UpdateRejection | null {
   const [detail] = failure.details ?? [];
   return isRefusal(detail) && detail.code === failure.type ? detail : null;
 }
 
-const isRefusal = (value: unknown): value is Refusal =>
+const isRefusal = (value: unknown): value is UpdateRejection =>
   typeof value === "object" && value !== null && "code" in value && "message" in value && "state" in value;
 
 const unreachable = (): Problem => unavailable("Temporal, or a worker of it, does not answer.");

@@ -3,25 +3,38 @@ import { say, toolCall } from "../local/scripted/script.ts";
 import type { Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
 
-const ROUNDS = 50;
+/** Of one run: below the most that a run may ask. */
+const ROUNDS_A_RUN = 100;
 const WARM_UP = 5;
 
-/** Milliseconds of each round but the first few, and the conversation that had them. */
+/**
+ * Milliseconds of each round but the first few of each run, and the conversation that had them. A conversation continues
+ * as new about once in 20 rounds: many show what that costs.
+ */
 export async function toolRounds(
   product: Product,
   cwd: string,
+  runs = 3,
 ): Promise<{ readonly id: string; readonly samples: readonly number[] }> {
   const conversation = await Talk.open(product, cwd);
   const name = `rounds-${conversation.id}`;
-  const rounds = Array.from({ length: ROUNDS + WARM_UP }, () => say(toolCall("bash", { command: "true" })));
-  const idle = conversation.nextState("idle");
-  await conversation.send(`go ${product.model.script(name, [...rounds, say("Done.")])}`);
-  await idle;
+  const rounds = Array.from({ length: ROUNDS_A_RUN + WARM_UP }, () =>
+    say(toolCall("bash", { command: "true" })),
+  );
+  // One script for all runs: a request is told by the first tag in its messages.
+  const answers = Array.from({ length: runs }, () => [...rounds, say("Done.")]).flat();
+  const tag = product.model.script(name, answers);
+  for (let run = 0; run < runs; run++) {
+    const idle = conversation.nextState("idle");
+    await conversation.send(`go ${tag}`);
+    await idle;
+  }
   const requests = product.model.requestsOf(name);
-  const samples = requests
-    .slice(1)
-    .map((request, n) => request.arrivedAt - (requests[n]?.endedAt ?? Number.NaN))
-    .slice(WARM_UP);
+  const samples = Array.from({ length: runs }, (_, run) => {
+    const ofRun = requests.slice(run * (rounds.length + 1), (run + 1) * (rounds.length + 1));
+    const took = ofRun.slice(1).map(({ arrivedAt }, n) => arrivedAt - (ofRun[n]?.endedAt ?? Number.NaN));
+    return took.slice(WARM_UP);
+  }).flat();
   return { id: conversation.id, samples };
 }
 

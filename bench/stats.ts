@@ -14,9 +14,9 @@ export type Row = {
 
 export const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
 
-/** `p50 12 ms, p90 20 ms` */
+/** `p50 12 ms, p90 20 ms`; the quantile 1 is `max`. */
 export const spread = (samples: readonly number[], qs: readonly number[] = [0.5, 0.9]): string =>
-  qs.map((q) => `p${Math.round(q * 100)} ${ms(quantile(samples, q))}`).join(", ");
+  qs.map((q) => `${q === 1 ? "max" : `p${Math.round(q * 100)}`} ${ms(quantile(samples, q))}`).join(", ");
 
 export function table(rows: readonly Row[]): string {
   const lines = rows.map(({ what, figures, goal }) => `| ${what} | ${figures} | ${goal} |`);

@@ -10,13 +10,12 @@ export type Aftermath = {
   readonly complaints: readonly string[];
   /** Conversations that ran tools under both releases. */
   readonly carriedOver: number;
+  /** How often a stream was cut off, and taken up again. */
+  readonly resumed: number;
 };
 
-export async function look(
-  { product, workers, deaf }: World,
-  people: readonly Person[],
-  places: Places,
-): Promise<Aftermath> {
+export async function look(world: World, people: readonly Person[], places: Places): Promise<Aftermath> {
+  const { product, workers, deaf } = world;
   const db = openDatabase(product.databaseUrl, { applicationName: "chaos", max: 4 });
   try {
     await Promise.all(
@@ -29,19 +28,19 @@ export async function look(
     for (const chapter of chapters) {
       complaints.push(...(await checks.checkAccepted(chapter)), ...(await checks.checkHeard(db, chapter)));
     }
-    if (chapters.every(({ talk }) => talk.resumed === 0)) complaints.push("no stream was ever cut off");
+    const resumed = chapters.reduce((sum, { talk }) => sum + talk.resumed, 0);
     complaints.push(...(await checks.checkEvents(db)), ...(await checks.checkLedger(db, places.ledger)));
     complaints.push(...checks.checkRequests(product), ...(await leftoversOf(places.cwd)));
     // Workers that remember nothing have to replay.
     await workers.restart();
     const roots = [deaf.talk.id, ...chapters.map(({ talk }) => talk.id)];
     const everybody = await checks.checkEverybody(db, roots);
-    const replayed = everybody.ids.map((id) => checks.checkReplay(product, db, id));
+    const replayed = everybody.ids.map((id) => checks.checkReplay(world, db, id));
     complaints.push(...everybody.complaints, ...(await Promise.all(replayed)).flat());
     const others = everybody.ids.filter((id) => id !== deaf.talk.id);
     const carriedOver = await checks.countCarriedOver(product, others);
     for (const { talk } of chapters) talk.close();
-    return { complaints, carriedOver };
+    return { complaints, carriedOver, resumed };
   } finally {
     await db.close();
   }

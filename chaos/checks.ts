@@ -8,10 +8,14 @@ import { loadConversation } from "../db/load.ts";
 import { isWorking } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
 import type { Product } from "../test/support/product.ts";
-import { stateQuery } from "../workflows/contract.ts";
+import { WorkflowNotFoundError } from "@temporalio/client";
+import type { World } from "./faults.ts";
+import { stateQuery } from "../protocol/workflow.ts";
 import { SCRIPT } from "./model.ts";
 import type { Accepted, Chapter } from "./person.ts";
 
+/** Of gRPC. */
+const NOT_FOUND = 5;
 /** Milliseconds in which a client must have heard everything. */
 const PATIENCE_MS = 30_000;
 
@@ -86,11 +90,22 @@ export async function checkEvents(db: Database): Promise<string[]> {
 }
 
 /** The row is what the workflow's history says when it is replayed, and nothing is unconfirmed. */
-export async function checkReplay(product: Product, db: Database, id: string): Promise<string[]> {
+export async function checkReplay({ product, restarts }: World, db: Database, id: string): Promise<string[]> {
   const stored = await loadConversation(db, id);
   if (stored === null) return [`${id}: has no row`];
-  const said = await product.temporal.workflow.getHandle(id).query(stateQuery);
   const complaints: string[] = [];
+  const said = await product.temporal.workflow
+    .getHandle(id)
+    .query(stateQuery)
+    .catch((error: unknown) => {
+      // Temporal's database was lost or put back: one that rests gets a workflow with its next message.
+      if (restarts.hasForgotten && error instanceof WorkflowNotFoundError) return null;
+      throw error;
+    });
+  if (said === null)
+    return isWorking(stored.conversation.state)
+      ? [`${id}: ${stored.conversation.state.kind}, and no workflow`]
+      : [];
   if (said.unconfirmed > 0) complaints.push(`${said.unconfirmed} steps are not confirmed`);
   if (said.step !== stored.step || said.batchId !== stored.batchId)
     complaints.push(
@@ -147,7 +162,9 @@ export const checkRequests = ({ model }: Product): string[] =>
 
 /** How many conversations ran tools under the first release, and then under the second. */
 export async function countCarriedOver({ temporal }: Product, ids: readonly string[]): Promise<number> {
-  const histories = await Promise.all(ids.map((id) => historyOf(temporal, id)));
+  const histories = await Promise.all(
+    ids.map((id) => historyOf(temporal, id).catch((error: unknown) => noneIfGone(error))),
+  );
   return histories.filter((events) => {
     const tools = events.map(
       (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === "executeTool",
@@ -158,6 +175,12 @@ export async function countCarriedOver({ temporal }: Product, ids: readonly stri
     // The second release puts the marker before its first tool.
     return tools.includes(true) && tools.indexOf(true) < marker;
   }).length;
+}
+
+/** A workflow that Temporal has forgotten has no history. */
+function noneIfGone(error: unknown): [] {
+  if (error instanceof Error && "code" in error && error.code === NOT_FOUND) return [];
+  throw error;
 }
 
 /** Of all its runs, one after the other. */

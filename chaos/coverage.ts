@@ -10,10 +10,16 @@ export type Outcomes = Readonly<Record<string, number>>;
 const FAILED_AT_MOST = 0.2;
 
 /** Every fault must have found a tool, a request and a commit under way, all at once. */
-export function misses(hits: Hits, { faults, needed }: Size): string[] {
-  return faults
-    .filter((name) => hits[name] < needed)
-    .map((name) => `"${name}" found a tool, a request and a commit ${hits[name]} times of ${needed}`);
+export function misses(hits: Hits, { faults, needed, rare, rareHits }: Size): string[] {
+  const wanted = [
+    ...faults.map((name) => ({ name, times: needed })),
+    ...rare.map((name) => ({ name, times: rareHits })),
+  ];
+  return wanted
+    .filter(({ name, times }) => hits[name] < times)
+    .map(
+      ({ name, times }) => `"${name}" found a tool, a request and a commit ${hits[name]} times of ${times}`,
+    );
 }
 
 export function countOf(outcomes: readonly string[]): Outcomes {

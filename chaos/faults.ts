@@ -3,8 +3,11 @@ import { setTimeout as pause } from "node:timers/promises";
 import { PROCESSES, type Product } from "../test/support/product.ts";
 import type { TcpProxy } from "../test/support/tcp-proxy.ts";
 import type { DeafClients } from "./deaf-clients.ts";
-import { freeze, isPresent, kill, type Target } from "./processes.ts";
+import { exhaust } from "./connections.ts";
+import { freeze, isPresent, kill, killOnly, launcherOf, type Target } from "./processes.ts";
 import type { Random } from "./random.ts";
+import type { Restarts } from "./restarts.ts";
+import type { SmallDisk } from "./small-disk.ts";
 import type { Workers } from "./workers.ts";
 
 export const FAULTS = [
@@ -19,6 +22,12 @@ export const FAULTS = [
   "drop provider connections",
   "stall provider streams",
   "fill a client's socket",
+  "kill command launcher",
+  "exhaust postgres",
+  "fill disk",
+  "kill npm start",
+  "power cut, temporal older",
+  "power cut, temporal lost",
 ] as const;
 export type FaultName = (typeof FAULTS)[number];
 
@@ -28,6 +37,9 @@ export type World = {
   /** Between the product and the provider. */
   readonly provider: TcpProxy;
   readonly deaf: DeafClients;
+  readonly restarts: Restarts;
+  /** On which the data folder is; null: it has no file system of its own. */
+  readonly disk: SmallDisk | null;
   /** In which all commands run. */
   readonly cwd: string;
 };
@@ -42,9 +54,13 @@ export type Fault = {
 
 /** Longer than a heartbeat may stay away, or shorter: both happen. */
 const FROZEN_MS = [300, 3_500] as const;
+/** Of connections, or of room. */
+const SHORT_OF_MS = [300, 3_000] as const;
+const COPY_AGE_MS = [100, 3_000] as const;
+const DOWN_MS = [0, 2_000] as const;
 
 export function drawFault(name: FaultName, world: World, chance: Random): Fault {
-  const { product, provider, deaf } = world;
+  const { product, provider, deaf, restarts, disk } = world;
   const anytime = (strike: Fault["strike"]): Fault => ({ isReady: () => true, strike });
   switch (name) {
     case "kill worker":
@@ -72,6 +88,30 @@ export function drawFault(name: FaultName, world: World, chance: Random): Fault 
         await provider.mend();
         return true;
       });
+    }
+    case "kill command launcher":
+      return onEach(targetsOf("kill worker", world, chance).map(launcherOf), (target) =>
+        Promise.resolve(killOnly(target)),
+      );
+    case "exhaust postgres": {
+      const ms = chance.integer(...SHORT_OF_MS);
+      const isReady = (): boolean => isPresent(() => product.pidOf("postgres"));
+      return { isReady, strike: () => exhaust(product.databaseUrl, ms) };
+    }
+    case "fill disk": {
+      const ms = chance.integer(...SHORT_OF_MS);
+      return anytime(() => restarts.alone(() => disk?.fill(ms) ?? Promise.resolve(false)));
+    }
+    case "kill npm start": {
+      const downMs = chance.integer(...DOWN_MS);
+      return { isReady: () => isPresent(() => product.pid), strike: () => restarts.killLauncher(downMs) };
+    }
+    case "power cut, temporal older":
+    case "power cut, temporal lost": {
+      const delays = { copyAgeMs: chance.integer(...COPY_AGE_MS), downMs: chance.integer(...DOWN_MS) };
+      const isReady = (): boolean => isPresent(() => product.pidOf("temporal"));
+      const database = name.endsWith("older") ? "older" : "lost";
+      return { isReady, strike: () => restarts.powerCut(database, delays) };
     }
     case "fill a client's socket":
       return { isReady: () => isPresent(() => product.pidOf("api")), strike: () => deaf.add() };

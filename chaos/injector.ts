@@ -18,7 +18,7 @@ const PATIENCE_MS = 15_000;
 /** So long without one, and more of the turns begin. */
 const HURRY_MS = 400;
 /** So many that missed are tried again, so many faults later. */
-const SECOND_CHANCES = 8;
+const SECOND_CHANCES = 12;
 /** The chance that a fault does not wait for the one before it. */
 const OVERLAP = 0.4;
 

@@ -1,11 +1,14 @@
 /**
  * `npm run chaos`: people talk with the product while everything that it consists of is killed, frozen and cut off; then
- * it is looked at what is left. `-- --seed 7` repeats a run, `-- --seeds 20` makes so many, `-- --short` a small one;
- * `-- --prove` puts defects in on purpose and looks for a run that finds them.
+ * it is looked at what is left. `-- --seed 7` repeats a run, `-- --seeds 20` makes so many, `-- --short` a small one,
+ * `-- --fault "fill disk"` a small one with this fault alone (or several); `-- --hostile` lets neighbours attack ordinary
+ * conversations; `-- --prove` puts defects in on purpose and looks for a run that finds them.
  */
 import { parseArgs } from "node:util";
 import { DEFECTS } from "./defects.ts";
-import { FULL, PROOF, SHORT } from "./plan.ts";
+import { FAULTS, type FaultName } from "./faults.ts";
+import { runHostile } from "./hostile.ts";
+import { FULL, PROOF, SHORT, smallWith, type Size } from "./plan.ts";
 import { run, type Verdict } from "./run.ts";
 
 /** A defect that so many runs do not find is not found. */
@@ -16,7 +19,9 @@ const { values } = parseArgs({
     seed: { type: "string" },
     seeds: { type: "string", default: "1" },
     short: { type: "boolean", default: false },
+    fault: { type: "string", multiple: true, default: [] },
     prove: { type: "boolean", default: false },
+    hostile: { type: "boolean", default: false },
   },
 });
 const named = values.seed === undefined ? null : Number(values.seed);
@@ -25,6 +30,16 @@ if (!Number.isSafeInteger(named ?? 0) || !Number.isSafeInteger(count)) {
   console.error("A seed, and a number of seeds, is a whole number.");
   process.exit(2);
 }
+const isFault = (name: string): name is FaultName => FAULTS.some((each) => each === name);
+const chosen = values.fault.filter(isFault);
+if (chosen.length < values.fault.length) {
+  console.error(`A fault is one of: ${FAULTS.join("; ")}.`);
+  process.exit(2);
+}
+const size: Size = chosen.length > 0 ? smallWith(chosen) : values.short ? SHORT : FULL;
+const options = [...(values.short ? [" --short"] : []), ...chosen.map((name) => ` --fault "${name}"`)].join(
+  "",
+);
 /** The seed of a run: the clock's, or one after the other from the one that is named. */
 const seedOf = (run: number): number => (named === null ? Date.now() % 2 ** 31 : named + run);
 
@@ -36,9 +51,12 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     interrupted.abort(new Interrupted());
   });
 }
+// A mistake of the run itself must not leave running what it has started.
+for (const mistake of ["unhandledRejection", "uncaughtException"] as const)
+  process.on(mistake, (error: unknown) => interrupted.abort(error));
 
 try {
-  process.exitCode = (await (values.prove ? prove() : storms())) ? 0 : 1;
+  process.exitCode = (await (values.hostile ? hostile() : values.prove ? prove() : storms())) ? 0 : 1;
 } catch (error) {
   if (!(error instanceof Interrupted)) throw error;
   process.exit(1);
@@ -48,8 +66,8 @@ async function storms(): Promise<boolean> {
   const verdicts: Verdict[] = [];
   for (let i = 0; i < count; i++) {
     const seed = seedOf(i);
-    console.log(`seed ${seed} (npm run chaos -- --seed ${seed}${values.short ? " --short" : ""})`);
-    const verdict = await run({ seed, size: values.short ? SHORT : FULL, say }, interrupted.signal);
+    console.log(`seed ${seed} (npm run chaos -- --seed ${seed}${options})`);
+    const verdict = await run({ seed, size, say }, interrupted.signal);
     print(verdict);
     verdicts.push(verdict);
   }
@@ -57,6 +75,15 @@ async function storms(): Promise<boolean> {
   const passed = verdicts.filter(({ complaints }) => complaints.length === 0).length;
   console.log(`${passed} of ${count} runs passed`);
   return passed === count;
+}
+
+async function hostile(): Promise<boolean> {
+  const seed = seedOf(0);
+  console.log(`seed ${seed} (npm run chaos -- --hostile --seed ${seed})`);
+  const { complaints } = await runHostile({ seed, say }, interrupted.signal);
+  for (const complaint of complaints) say(`✗ ${complaint.slice(0, 500)}`);
+  say(complaints.length === 0 ? "all is well" : `${complaints.length} complaints: FAILED`);
+  return complaints.length === 0;
 }
 
 /** Each defect must be found by one of the seeds. */
@@ -80,14 +107,14 @@ function say(line: string): void {
   console.log(`  ${line}`);
 }
 
-function print({ hits, complaints, messages, carriedOver, outcomes, seconds }: Verdict): void {
+function print({ hits, complaints, messages, carriedOver, outcomes, interruptions, seconds }: Verdict): void {
   say(
     Object.entries(hits)
       .map(([name, times]) => `${name}: ${times}`)
       .join(", "),
   );
   say(
-    Object.entries(outcomes)
+    [...Object.entries(outcomes), ["interrupted by a restart and asked for again", interruptions] as const]
       .map(([outcome, times]) => `${times} ${outcome}`)
       .join(", "),
   );

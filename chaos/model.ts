@@ -45,9 +45,11 @@ const SLOW = { characters: 12, delayMs: 15 };
 /** @throws where the request lacks what it must have: a real model would be at a loss, too. */
 export function answerOf(request: MessagesRequest, places: Places): Answer {
   if (request.tools === undefined) return answer([SUMMARY], { pace: SLOW });
-  const { directive, stage } = positionOf(request);
+  const { directive, stage, since } = positionOf(request);
   if (directive === null) throw new Error("Nobody has asked for anything.");
-  if (directive.kind === "image" && !showsPicture(request.messages.at(-1)))
+  const [asked, ...answered] = since.filter(({ role }) => role === "user");
+  // The one that was sent, and later the one that was read.
+  if (directive.kind === "image" && !(showsPicture([asked]) && (stage === 0 || showsPicture(answered))))
     throw new Error(`${directive.id}: there is no picture in its stage ${stage}`);
   const blocks = stageOf(directive, stage, places);
   return blocks === null
@@ -56,24 +58,27 @@ export function answerOf(request: MessagesRequest, places: Places): Answer {
 }
 
 /** Or says why not: what reads it may have been interrupted. */
-const showsPicture = (message: unknown): boolean =>
-  /"type":"image"|"is_error":true/.test(JSON.stringify(message));
+const showsPicture = (messages: readonly unknown[]): boolean =>
+  /"type":"image"|"is_error":true/.test(JSON.stringify(messages));
 
 function positionOf({ messages }: MessagesRequest): {
   readonly directive: Directive | null;
   readonly stage: number;
+  /** The message with the directive, and those after it. */
+  readonly since: MessagesRequest["messages"];
 } {
   let stage = 0;
-  for (const { role, content } of messages.toReversed()) {
+  for (const [index, { role, content }] of [...messages.entries()].toReversed()) {
     if (role === "assistant") stage++;
     else {
       const texts = typeof content === "string" ? [content] : content.flatMap(textOf);
       const found = texts.toReversed().map((each) => DIRECTIVE.exec(each)?.[1]);
       const json = found.find((each) => each !== undefined);
-      if (json !== undefined) return { directive: JSON.parse(json) as Directive, stage };
+      if (json !== undefined)
+        return { directive: JSON.parse(json) as Directive, stage, since: messages.slice(index) };
     }
   }
-  return { directive: null, stage };
+  return { directive: null, stage, since: [] };
 }
 
 const textOf = (block: BlockParam): string[] => (block.type === "text" ? [block.text] : []);

@@ -7,11 +7,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDead } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
+import type { World } from "./faults.ts";
 import { Talk, type Heard, type Shown } from "../test/support/talk.ts";
 import { sentPicture } from "../test/support/pictures.ts";
 import { directiveText, doneWith, SCRIPT, type Places } from "./model.ts";
 import type { Pace } from "./pace.ts";
 import { unlessStuck } from "./patience.ts";
+import { toPerson } from "../machine/wording.ts";
+import type { Restarts } from "./restarts.ts";
 import type { Plan, Turn } from "./plan.ts";
 
 export type Accepted = { readonly id: string; readonly delivery: "direct" | "steer" | "followUp" };
@@ -19,7 +22,10 @@ export type Accepted = { readonly id: string; readonly delivery: "direct" | "ste
 /** A conversation and what was accepted in it, in order. One that is continued is followed by another. */
 export type Chapter = { readonly talk: Talk; readonly accepted: Accepted[] };
 
-/** What turns are for. One may also come to an error, as when the provider cannot be reached three times: `failed`. */
+/**
+ * What turns are for. One may also come to an error, as when the provider cannot be reached three times: `failed`.
+ * `interrupted` is one that a restart has ended: its person asks again.
+ */
 export const OUTCOMES = [
   ...(["text", "tools", "steer", "sub_agents", "image"] as const),
   ...(["approved", "denied", "stopped", "continued"] as const),
@@ -37,16 +43,20 @@ export class Person {
   readonly complaints: string[] = [];
   /** One of OUTCOMES for each turn, or `failed`. */
   readonly outcomes: string[] = [];
+  /** How often a restart has ended what was under way. */
+  interruptions = 0;
   readonly #product: Product;
   readonly #plan: PersonPlan;
   readonly #places: Places;
   readonly #pace: Pace;
+  readonly #restarts: Restarts;
 
-  constructor(product: Product, plan: PersonPlan, places: Places, pace: Pace) {
+  constructor({ product, restarts }: World, plan: PersonPlan, places: Places, pace: Pace) {
     this.#product = product;
     this.#plan = plan;
     this.#places = places;
     this.#pace = pace;
+    this.#restarts = restarts;
   }
 
   get talk(): Talk {
@@ -55,14 +65,18 @@ export class Person {
     return chapter.talk;
   }
 
-  async live(): Promise<void> {
+  /** Begins a conversation, before anything goes wrong. */
+  async arrive(): Promise<void> {
     const talk = await (this.#plan.restricted
       ? Talk.create(this.#product, this.#places.cwd)
       : Talk.open(this.#product, this.#places.cwd));
     this.chapters.push({ talk, accepted: [] });
+  }
+
+  async live(): Promise<void> {
     for (const turn of this.#plan.turns) {
       await this.#pace.turn(turn.place);
-      this.outcomes.push(await this.#go(turn));
+      this.outcomes.push(await this.#persist(turn));
     }
   }
 
@@ -71,6 +85,15 @@ export class Person {
     if ((await this.#rest()) === "context_exhausted") return;
     const outcome = await this.#go({ kind: "text", id: "farewell", place: 0, words: 1 });
     if (outcome !== "text") this.#complain(`the last message ended in ${(await this.talk.state()).kind}`);
+  }
+
+  /** Asks again, in other words, for what a restart has interrupted. */
+  async #persist(turn: Turn): Promise<string> {
+    for (let n = 0; ; n++) {
+      const outcome = await this.#go(n === 0 ? turn : { ...turn, id: `${turn.id}r${n}` });
+      this.interruptions += Number(outcome === "interrupted");
+      if (outcome !== "interrupted" || n === ASKED_AT_MOST) return outcome;
+    }
   }
 
   async #go(turn: Turn): Promise<string> {
@@ -104,9 +127,16 @@ export class Person {
     const state = await this.#rest();
     if (state === "error") return "failed";
     const said = JSON.stringify(await this.talk.messages());
-    if (state !== "idle" || !said.includes(doneWith(id)))
-      this.#complain(`turn ${id} (${kind}) came to ${state} without its end`);
+    if (state === "idle" && said.includes(doneWith(id))) return kind;
+    if (state === "idle" && this.#wasInterrupted(id, said)) return "interrupted";
+    this.#complain(`turn ${id} (${kind}) came to ${state} without its end`);
     return kind;
+  }
+
+  /** The conversation says so itself, after what was asked. */
+  #wasInterrupted(id: string, said: string): boolean {
+    const asked = JSON.stringify(`"id":"${id}"`).slice(1, -1);
+    return this.#restarts.count > 0 && said.lastIndexOf(toPerson.restarted) > said.lastIndexOf(asked);
   }
 
   async #ask(turn: Extract<Turn, { kind: "approval" }>): Promise<string> {
@@ -116,15 +146,18 @@ export class Person {
     const { toolCall } = (await this.talk.state()) as unknown as {
       readonly toolCall: { readonly id: string };
     };
-    const { status, body } = await this.talk.decide(toolCall.id, turn.decision);
-    // Its first answer may have been lost.
-    if (status !== 202 && body["code"] !== "no_pending_approval")
-      this.#complain(`a decision got ${status} ${String(body["code"])}`);
-    await this.#until(({ kind }) => kind !== "awaiting_mode_approval");
+    await this.#untilShown(async () => {
+      const { status, body } = await this.talk.decide(toolCall.id, turn.decision);
+      // Its first answer may have been lost.
+      if (status !== 202 && body["code"] !== "no_pending_approval")
+        this.#complain(`a decision got ${status} ${String(body["code"])}`);
+      return () => this.#until(({ kind }) => kind !== "awaiting_mode_approval");
+    });
     const outcome = await this.#finish(turn);
     const isFree = (await this.talk.read())["mode"] === "unrestricted";
     if (isFree !== (turn.decision === "approve")) this.#complain(`turn ${turn.id}: decided, and not so`);
-    return outcome === "failed" ? outcome : isFree ? "approved" : "denied";
+    if (outcome === "failed" || (outcome === "interrupted" && !isFree)) return outcome;
+    return isFree ? "approved" : "denied";
   }
 
   async #stop(turn: Turn): Promise<string> {
@@ -152,18 +185,21 @@ export class Person {
     await resting;
     const alive = await unlessStuck(talk, announced);
     if (alive.length > 0) this.#complain(`at rest, and ${alive.join(", ")} alive`);
-    return isRunning ? "stopped" : "failed";
+    if (isRunning) return "stopped";
+    return this.#wasInterrupted(turn.id, JSON.stringify(await talk.messages())) ? "interrupted" : "failed";
   }
 
   async #continue(turn: Turn): Promise<string> {
-    const { status, body } = await this.talk.continuation();
-    // Its first answer may have been lost.
-    if (status !== 202 && body["code"] !== "agent_busy" && body["code"] !== "context_exhausted") {
+    const isTaken = await this.#untilShown(async () => {
+      const { status, body } = await this.talk.continuation();
+      // Its first answer may have been lost.
+      if (status === 202 || body["code"] === "agent_busy" || body["code"] === "context_exhausted")
+        // What is accepted may not be shown yet.
+        return () => this.#until(({ kind }) => kind !== "idle" && kind !== "error");
       this.#complain(`turn ${turn.id}: a continuation got ${status} ${String(body["code"])}`);
-      return "failed";
-    }
-    // What is accepted may not be shown yet.
-    await this.#until(({ kind }) => kind !== "idle" && kind !== "error");
+      return null;
+    });
+    if (!isTaken) return "failed";
     const state = await this.#rest();
     if (state !== "context_exhausted") {
       this.#complain(`turn ${turn.id} (continuation) came to ${state}`);
@@ -192,13 +228,33 @@ export class Person {
     { id = randomUUID(), images = [], delivery = "direct" }: Partial<Accepted & { images: object[] }> = {},
   ): Promise<void> {
     const { talk } = this;
-    const { status, body } = await talk.send(`[[script:${SCRIPT}]] ${text}`, delivery, { id, images });
-    if (status !== 202) {
-      this.#complain(`a message got ${status} ${String(body["code"])}`);
-      return;
+    const accepted = new Map<string, Accepted>();
+    await this.#untilShown(async () => {
+      const { status, body } = await talk.send(`[[script:${SCRIPT}]] ${text}`, delivery, { id, images });
+      // Of a message that was lost before it was stored the last answer counts.
+      if (status === 202) accepted.set(id, { id, delivery: delivered(body["delivery"]) });
+      else this.#complain(`a message got ${status} ${String(body["code"])}`);
+      return status === 202 && body["pending"] === true ? () => unlessStuck(talk, talk.untilShown(id)) : null;
+    });
+    this.chapters.at(-1)?.accepted.push(...accepted.values());
+  }
+
+  /**
+   * Asks, and waits until it is shown; asks once more when the product was started anew meanwhile. What was answered
+   * `pending` is safe in Temporal's database only, which the restart may have put back.
+   *
+   * @param ask gives what to wait for; null: nothing
+   * @returns false when there was nothing to wait for
+   */
+  async #untilShown(ask: () => Promise<(() => Promise<void>) | null>): Promise<boolean> {
+    for (;;) {
+      const restart = this.#restarts.next().then(() => false);
+      const wait = await ask();
+      if (wait === null) return false;
+      const shown = wait().then(() => true);
+      shown.catch(() => undefined);
+      if (await Promise.race([shown, restart])) return true;
     }
-    this.chapters.at(-1)?.accepted.push({ id, delivery: delivered(body["delivery"]) });
-    if (body["pending"] === true) await unlessStuck(talk, talk.untilShown(id));
   }
 
   async #rest(): Promise<string> {

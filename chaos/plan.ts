@@ -35,11 +35,32 @@ export type Size = {
   /** How often each fault comes, if none misses, and how often it must find a tool, a request and a commit under way. */
   readonly hits: number;
   readonly needed: number;
+  /** So many conversations must have run tools under both releases. */
+  readonly carriedOver: number;
+  /** As often as these come all that is under way is interrupted. */
+  readonly rare: readonly FaultName[];
+  readonly rareHits: number;
 };
 
-export const FULL: Size = { conversations: 40, turns: 200, faults: FAULTS, hits: 10, needed: 10 };
+/** After these the product is started anew. */
+const RESTARTS: readonly FaultName[] = [
+  "kill npm start",
+  "power cut, temporal older",
+  "power cut, temporal lost",
+];
+const IN_SMALL_RUNS = FAULTS.slice(0, FAULTS.indexOf("fill a client's socket") + 1);
+
+export const FULL: Size = {
+  ...{ conversations: 40, turns: 260 },
+  ...{ faults: FAULTS.filter((name) => !RESTARTS.includes(name)), hits: 10, needed: 10 },
+  ...{ rare: RESTARTS, rareHits: 3, carriedOver: 10 },
+};
 /** A small one. */
-export const SHORT: Size = { conversations: 12, turns: 36, faults: FAULTS, hits: 2, needed: 1 };
+export const SHORT: Size = {
+  ...{ conversations: 12, turns: 36 },
+  ...{ faults: IN_SMALL_RUNS, hits: 2, needed: 1 },
+  ...{ rare: [], rareHits: 0, carriedOver: 1 },
+};
 
 /** For defects that must be found: few conversations, and the faults after which something is done twice or late. */
 export const PROOF: Size = {
@@ -48,7 +69,26 @@ export const PROOF: Size = {
   faults: ["freeze worker", "kill worker", "kill postgres", "freeze postgres"],
   hits: 3,
   needed: 1,
+  rare: [],
+  rareHits: 0,
+  carriedOver: 1,
 };
+
+/** A small run with these alone. */
+export const smallWith = (names: readonly FaultName[]): Size => ({
+  ...SHORT,
+  faults: names.filter((name) => !RESTARTS.includes(name)),
+  hits: 5,
+  rare: names.filter((name) => RESTARTS.includes(name)),
+  rareHits: 2,
+  carriedOver: 0,
+});
+
+/** The same without a fault that cannot be had here. */
+export const without = (size: Size, name: FaultName): Size => ({
+  ...size,
+  faults: size.faults.filter((each) => each !== name),
+});
 
 const WEIGHTS: Readonly<Record<Exclude<TurnKind, "approval">, number>> = {
   text: 15,
@@ -85,9 +125,23 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
     });
     return { restricted, turns };
   });
-  const names = size.faults.flatMap((name) => Array.from({ length: size.hits }, () => name));
-  const faults = random.shuffled(names).map((name) => ({ name, afterMs: random.integer(20, 250) }));
+  const timesEach = (names: readonly FaultName[], times: number): FaultName[] =>
+    names.flatMap((name) => Array.from({ length: times }, () => name));
+  const names = [...timesEach(size.faults, size.hits), ...timesEach(size.rare, size.rareHits)];
+  const order = forgettingFirst(random.shuffled(names));
+  const faults = order.map((name) => ({ name, afterMs: random.integer(20, 250) }));
   return { conversations, faults, chance: random.fork() };
+}
+
+/** With its histories Temporal forgets which conversations ran under both releases: that comes well before the deploy. */
+function forgettingFirst(names: readonly FaultName[]): FaultName[] {
+  const [order, third] = [[...names], Math.floor(names.length / 3)];
+  const isLost = (name: FaultName | undefined): boolean => name === "power cut, temporal lost";
+  for (let n = third; n < order.length; n++) {
+    const earlier = order.findIndex((name) => !isLost(name));
+    if (isLost(order[n])) [order[n], order[earlier]] = [order[earlier] ?? "kill api", order[n] ?? "kill api"];
+  }
+  return order;
 }
 
 /** What is summarised must have been said: a continuation is never the first. */

@@ -16,6 +16,23 @@ export async function kill(target: Target, how: "SIGKILL" | "SIGTERM"): Promise<
   return true;
 }
 
+/** Whoever needs another starts it: that is not waited for. @returns false when there was none */
+export function killOnly(target: Target): boolean {
+  const pid = pidOf(target);
+  return pid !== null && signal(pid, "SIGKILL");
+}
+
+/** The launcher of the commands of a worker, or who keeps it; there is none before the first command. */
+export const launcherOf =
+  (worker: Target): Target =>
+  () => {
+    const pid = pidOf(worker);
+    const [launcher] = processesWhere(
+      (each) => parentOf(each) === String(pid) && nameOf(each).startsWith("bedrock-"),
+    );
+    return launcher === undefined ? null : Number(launcher);
+  };
+
 /** For so many milliseconds. @returns false when there was none */
 export async function freeze(target: Target, ms: number): Promise<boolean> {
   const pid = pidOf(target);
@@ -46,13 +63,19 @@ function pidOf(target: Target): number | null {
 }
 
 const backendsOf = (postgres: number): number[] =>
-  processesWhere((pid) => {
-    const [, name, parent] = /^\d+ \((.*)\) . (\d+) /s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
-    return name?.startsWith("postgres") === true && parent === String(postgres);
-  }).map(Number);
+  processesWhere((pid) => nameOf(pid).startsWith("postgres") && parentOf(pid) === String(postgres)).map(
+    Number,
+  );
+
+const nameOf = (pid: string): string => readFileSync(`/proc/${pid}/comm`, "utf8");
+
+function parentOf(pid: string): string | undefined {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1];
+}
 
 /** False when it has died. */
-function signal(pid: number, name: NodeJS.Signals): boolean {
+export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name);
   } catch {

@@ -7,10 +7,10 @@ import type { Edit } from "./sources.ts";
 export const NEXT_RELEASE: readonly Edit[] = [
   {
     file: "workflows/operations.ts",
-    from: "(input) => tools.execute({ ...input, profile, operationId, call, mode }, commits),",
+    from: "(input) => tools.execute({ ...input, config, operationId, call, mode }, commits),",
     to: `async (input) => {
           if (patched("a moment before each tool")) await sleep(1);
-          return tools.execute({ ...input, profile, operationId, call, mode }, commits);
+          return tools.execute({ ...input, config, operationId, call, mode }, commits);
         },`,
   },
   {

@@ -1,6 +1,4 @@
 /** Owns: one run: the product, its people, the faults, and the verdict. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sandboxOfHost } from "../sandbox/host.ts";
 import { look } from "./aftermath.ts";
@@ -8,24 +6,28 @@ import { countOf, lacks, misses, type Outcomes } from "./coverage.ts";
 import { keepEvidence } from "./evidence.ts";
 import type { World } from "./faults.ts";
 import { Injector, type Hits } from "./injector.ts";
-import { leftoversOf } from "./leftovers.ts";
 import type { Places } from "./model.ts";
 import { Pace } from "./pace.ts";
 import { Person } from "./person.ts";
-import { planOf, type Plan, type Size } from "./plan.ts";
+import { planOf, without, type Plan, type Size } from "./plan.ts";
 import { NEXT_RELEASE } from "./release.ts";
+import { onSite, type Ends } from "./site.ts";
+import { SmallDisk } from "./small-disk.ts";
 import { Sources, type Edit } from "./sources.ts";
-import { placesIn, setStage } from "./stage.ts";
+import { dataIn, placesIn, setStage } from "./stage.ts";
 
 export type Verdict = {
   readonly seed: number;
   readonly complaints: readonly string[];
-  readonly hits: Hits;
+  /** Of the faults that were meant to come. */
+  readonly hits: Partial<Hits>;
   readonly seconds: number;
   readonly messages: number;
   /** Conversations that ran tools under both releases. */
   readonly carriedOver: number;
   readonly outcomes: Outcomes;
+  /** Turns that a restart has ended, and that were asked for again. */
+  readonly interruptions: number;
 };
 
 export type RunOptions = {
@@ -38,54 +40,64 @@ export type RunOptions = {
 
 /** @throws what `interrupted` was aborted with, when everything that was started has ended. */
 export async function run(options: RunOptions, interrupted: AbortSignal): Promise<Verdict> {
-  const folder = mkdtempSync(join(tmpdir(), "bedrock-chaos-"));
-  const ends: (() => Promise<unknown>)[] = [];
-  const interruption = new Promise<never>((_resolve, reject) => {
-    interrupted.addEventListener("abort", () => reject(interrupted.reason as Error), { once: true });
-  });
-  try {
-    const verdict = await Promise.race([perform(options, folder, ends), interruption]).finally(async () => {
-      for (const end of ends.reverse()) await end();
-    });
-    return { ...verdict, complaints: [...verdict.complaints, ...(await leftoversOf(folder))] };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const { result, leftovers } = await onSite((folder, ends) => perform(options, folder, ends), interrupted);
+  return { ...result, complaints: [...result.complaints, ...leftovers] };
 }
 
 /** @param ends gets what ends it, part by part */
 async function perform(
-  { seed, size, say, edits = [] }: RunOptions,
+  { seed, size: wanted, say, edits = [] }: RunOptions,
   folder: string,
-  ends: (() => Promise<unknown>)[],
+  ends: Ends,
 ): Promise<Verdict> {
   const began = performance.now();
   const { available, reason } = await sandboxOfHost();
   if (!available) say(`nobody is Restricted here, and nobody asks for more: ${reason ?? ""}`);
+  const disk = wanted.faults.includes("fill disk") ? await SmallDisk.mount(dataIn(folder)) : null;
+  if (disk instanceof SmallDisk) ends.push(() => disk.unmount());
+  if (typeof disk === "string") say(`no disk is full here, for none can be made: ${disk}`);
+  const size = disk instanceof SmallDisk ? wanted : without(wanted, "fill disk");
   const plan = planOf(seed, size, available);
   const places = await placesIn(folder);
   const sources = new Sources(join(folder, "sources"));
   sources.change(edits);
-  const stage = await setStage(folder, sources, places, ends);
+  const stage = await setStage(folder, sources, places, {
+    ends,
+    disk: disk instanceof SmallDisk ? disk : null,
+  });
   const deploy = async (): Promise<void> => {
     sources.change(NEXT_RELEASE);
     await stage.world.workers.roll();
   };
-  const { people, hits } = await storm(plan, stage.world, { places, deploy, say });
+  const { product, restarts } = stage.world;
+  const { people, hits } = await Promise.race([
+    storm(plan, stage.world, { places, deploy, say }),
+    product.gaveUp.then((how) => Promise.reject(new Error(`npm start has ended by itself: ${how}`))),
+  ]);
   say("the storm is over; looking at what is left");
-  const { complaints: left, carriedOver } = await look(stage.world, people, places);
+  const { complaints: left, carriedOver, resumed } = await look(stage.world, people, places);
   const outcomes = countOf(people.flatMap((person) => person.outcomes));
   const complaints = [
-    ...[...left, ...stage.remarks, ...misses(hits, size), ...lacks(outcomes, size, available)],
-    ...(carriedOver < size.needed ? [`${carriedOver} conversations ran under both releases`] : []),
+    ...[
+      ...left,
+      ...stage.remarks,
+      ...restarts.complaints,
+      ...misses(hits, size),
+      ...lacks(outcomes, size, available),
+    ],
+    ...(resumed === 0 && size.faults.includes("kill api") ? ["no stream was ever cut off"] : []),
+    ...(carriedOver < size.carriedOver ? [`${carriedOver} conversations ran under both releases`] : []),
   ];
   if (complaints.length > 0) {
-    const logs = [join(folder, "data", "logs"), join(folder, "second-worker")];
-    say(`kept in ${await keepEvidence(seed, complaints, stage.world.product, logs)}`);
+    const logs = [join(dataIn(folder), "logs"), join(folder, "second-worker")];
+    say(`kept in ${await keepEvidence(seed, complaints, product, logs)}`);
   }
   const messages = people.flatMap(({ chapters }) => chapters.flatMap(({ accepted }) => accepted)).length;
   const seconds = Math.round((performance.now() - began) / 1_000);
-  return { seed, complaints, hits, messages, carriedOver, outcomes, seconds };
+  const interruptions = people.reduce((sum, person) => sum + person.interruptions, 0);
+  const drawn = [...size.faults, ...size.rare];
+  const meant = Object.fromEntries(drawn.map((name) => [name, hits[name]]));
+  return { seed, complaints, hits: meant, messages, carriedOver, outcomes, interruptions, seconds };
 }
 
 type Doing = {
@@ -96,7 +108,8 @@ type Doing = {
 
 async function storm(plan: Plan, world: World, { places, deploy, say }: Doing) {
   const pace = new Pace(plan.conversations.reduce((sum, { turns }) => sum + turns.length, 0));
-  const people = plan.conversations.map((each) => new Person(world.product, each, places, pace));
+  const people = plan.conversations.map((each) => new Person(world, each, places, pace));
+  await Promise.all(people.map((person) => person.arrive()));
   const injector = new Injector(world, pace);
   const lives = people.map((person) =>
     person.live().catch((error: unknown) => void person.complaints.push(String(error))),

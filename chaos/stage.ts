@@ -7,20 +7,26 @@ import { startProxy, type TcpProxy } from "../test/support/tcp-proxy.ts";
 import { DeafClients } from "./deaf-clients.ts";
 import type { World } from "./faults.ts";
 import { answerOf, SCRIPT, type Places } from "./model.ts";
+import { Restarts } from "./restarts.ts";
+import type { Ends } from "./site.ts";
+import type { SmallDisk } from "./small-disk.ts";
 import type { Sources } from "./sources.ts";
 import { Workers } from "./workers.ts";
 
 /** Remarks are the model's, about what it was asked. */
 export type Stage = { readonly world: World; readonly remarks: readonly string[] };
 
+/** The data folder of a run; it may be a file system of its own. */
+export const dataIn = (folder: string): string => join(folder, "data");
+
 /** @param ends gets what ends it, part by part */
 export async function setStage(
   folder: string,
   { root }: Sources,
   places: Places,
-  ends: (() => Promise<unknown>)[],
+  { ends, disk }: { readonly ends: Ends; readonly disk: SmallDisk | null },
 ): Promise<Stage> {
-  const dataDir = join(folder, "data");
+  const dataDir = dataIn(folder);
   const proxies: TcpProxy[] = [];
   const product = await startProduct({
     root,
@@ -52,7 +58,8 @@ export async function setStage(
   });
   const deaf = await DeafClients.prepare(product);
   ends.push(() => deaf.close());
-  return { world: { product, workers, provider, deaf, cwd: places.cwd }, remarks };
+  const restarts = new Restarts(product, workers, { cwd: places.cwd, copies: join(folder, "copies") });
+  return { world: { product, workers, provider, deaf, restarts, disk, cwd: places.cwd }, remarks };
 }
 
 const addressOf = ({ port }: TcpProxy): string => `http://127.0.0.1:${port}`;

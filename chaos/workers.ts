@@ -27,25 +27,38 @@ export type Place = {
 
 export class Workers {
   readonly targets: readonly [Target, Target];
-  readonly #second: ManagedProcess;
+  readonly #make: () => ManagedProcess;
+  #second: ManagedProcess;
 
-  private constructor(product: Product, second: ManagedProcess) {
-    this.#second = second;
-    this.targets = [() => product.pidOf("worker"), () => second.pid];
+  private constructor(product: Product, make: () => ManagedProcess) {
+    this.#make = make;
+    this.#second = make();
+    this.targets = [() => product.pidOf("worker"), () => this.#second.pid];
   }
 
   static async start(product: Product, { root, folder, dataDir, provider }: Place): Promise<Workers> {
     mkdirSync(folder);
-    const config = loadConfig({ DATA_DIR: dataDir, ANTHROPIC_API_KEY: "test-key" });
+    const settings = loadConfig({ DATA_DIR: dataDir, ANTHROPIC_API_KEY: "test-key" });
+    const config = { ...settings, payloadKey: product.payloadKey };
     const { databaseUrl, temporalAddress } = product;
     const spec = workerProcess(config, { databaseUrl, temporalAddress, modelUrl: provider });
-    const second = new ManagedProcess(
-      { ...spec, name: "second-worker", cwd: root },
-      { log: join(folder, "second-worker.log"), identity: join(folder, "second-worker.json") },
-      () => undefined,
-    );
-    await second.start();
-    return new Workers(product, second);
+    const files = { log: join(folder, "second-worker.log"), identity: join(folder, "second-worker.json") };
+    const make = (): ManagedProcess =>
+      new ManagedProcess({ ...spec, name: "second-worker", cwd: root }, files, () => undefined);
+    const workers = new Workers(product, make);
+    await workers.#second.start();
+    return workers;
+  }
+
+  /** Nobody starts the second one again until the machine is up. */
+  lose(): void {
+    this.#second.kill();
+  }
+
+  /** It begins with the machine, after `lose`. */
+  async startSecond(): Promise<void> {
+    this.#second = this.#make();
+    await this.#second.start();
   }
 
   /** A rolling deploy: each worker is ended in good order, and the next one runs from the sources as they are now. */

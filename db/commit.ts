@@ -3,37 +3,44 @@
  * The decision itself is in Postgres, in `commit_batches` (migrations/0001_commit_batches.sql), so that a commit
  * is one round trip.
  */
-import { pack, unpackNotice, type Batch, type Claim, type Committed, type Packed } from "../machine/batch.ts";
+import {
+  pack,
+  unpackNotice,
+  type Batch,
+  type Claim,
+  type Committed,
+  type Packed,
+} from "../protocol/commit.ts";
 import type { Conversation } from "../machine/conversation.ts";
 import { blocksOf, type Message } from "../machine/message.ts";
-import type { Profile } from "../machine/profile.ts";
+import type { ConversationConfig } from "../protocol/conversation.ts";
 import type { Database } from "./connect.ts";
 import { encodeJson } from "./json.ts";
 import { type MessageJson, messageOfJson } from "./rows.ts";
 import { slugFrom, STAND_IN_TITLE, titleFrom } from "./title.ts";
 
-/** What a first commit needs to make the row; the workflow's `Opening` is one. */
-export type NewConversation = { readonly profile: Profile; readonly title: string | null };
+/** What a first commit needs to make the row; the workflow's `CreateInput` is one. */
+export type NewConversation = { readonly config: ConversationConfig; readonly title: string | null };
 
 /**
  * Applies, in order and in one transaction, exactly those batches that are above the row's step (REQ-BED-007).
  *
  * `fork` means that nothing was written because the batches do not follow from the row, or that there is no row
- * (deleted, or its parent is) and `opening` cannot make one: then `confirmed` is 0.
+ * (deleted, or its parent is) and `createInput` cannot make one: then `confirmed` is 0.
  * Rejects when the database cannot be reached (`isUnavailable`); the same call may be repeated.
  *
  * @param batches ascending by step. Those that are applied already are skipped.
  * @param claim is granted once: to another the answer says that the row waits for nothing.
- * @param opening makes the row if there is none yet and the first batch has step 1; else ignored.
+ * @param createInput makes the row if there is none yet and the first batch has step 1; else ignored.
  */
 export async function commit(
   db: Database,
   conversationId: string,
   batches: readonly Batch[],
-  opening?: NewConversation,
+  createInput?: NewConversation,
   claim?: Claim,
 ): Promise<Committed> {
-  const parts = { opening: opening ?? null, claim: claim ?? null, since: null };
+  const parts = { createInput: createInput ?? null, claim: claim ?? null, since: null };
   return (await commitAndRead(db, conversationId, pack(batches), parts)).committed;
 }
 
@@ -48,11 +55,15 @@ export async function commitAndRead(
   db: Database,
   conversationId: string,
   { batches, value }: Packed,
-  { opening, claim, since }: { opening: NewConversation | null; claim: Claim | null; since: LastRead | null },
+  {
+    createInput,
+    claim,
+    since,
+  }: { createInput: NewConversation | null; claim: Claim | null; since: LastRead | null },
 ): Promise<{ readonly committed: Committed; readonly news: readonly Message[] | null }> {
   const payload = encodeJson({
     id: conversationId,
-    opening: opening === null ? null : rowOf(opening, batches),
+    createInput: createInput === null ? null : rowOf(createInput, batches),
     claim,
     since: since === null ? null : { id: since.id, sequence: since.sequence },
     batches: batches.map((batch) => ({
@@ -80,11 +91,11 @@ export async function commitAndRead(
   return { committed, news: news?.map(messageOfJson) ?? null };
 }
 
-function rowOf({ profile, title }: NewConversation, batches: Packed["batches"]) {
+function rowOf({ config, title }: NewConversation, batches: Packed["batches"]) {
   const chosen = title?.trim() === "" ? null : title;
   const found = chosen ?? titleFrom(batches.flatMap((batch) => batch.messages));
   const shown = found ?? STAND_IN_TITLE;
-  return { ...profile, title: shown, titled: found !== null, slug: slugFrom(shown) };
+  return { ...config, title: shown, titled: found !== null, slug: slugFrom(shown) };
 }
 
 /** The columns of a value; `loadConversation` puts them together again. */

@@ -64,6 +64,9 @@ function optionsOf({ max = 8, applicationName = "bedrock" }: ConnectionOptions) 
     connect_timeout: 5,
     backoff: (attempt: number) => Math.min(LONGEST_BACKOFF, 0.02 * 2 ** attempt) * (0.5 + Math.random() / 2),
     onnotice: () => undefined,
+    // No arrays are asked for. To know their types the driver asks in each connection first, and where that ends just
+    // then it rejects a promise of its own, which ends the process.
+    fetch_types: false,
     connection: { application_name: applicationName, TimeZone: "UTC" },
   };
 }

@@ -1,5 +1,6 @@
 /** Owns: lists of conversations, and the two changes that need no state machine: a title, and removal. */
 import { and, asc, desc, eq, ilike, isNull, sql } from "drizzle-orm";
+import type { RowVersion } from "../protocol/commit.ts";
 import { COMMITS } from "./channels.ts";
 import type { Database } from "./connect.ts";
 import { deleteUnreferencedImages } from "./images.ts";
@@ -117,16 +118,17 @@ export async function setTitle(db: Database, id: string, title: string): Promise
 }
 
 export async function conversationExists(db: Database, id: string): Promise<boolean> {
-  return (await stepOf(db, id)) !== null;
+  return (await versionOf(db, id)) !== null;
 }
 
-/** The last committed step; null when there is no such conversation. */
-export async function stepOf(db: Database, id: string): Promise<number | null> {
+/** The last committed step and its id; null when there is no such conversation. */
+export async function versionOf(db: Database, id: string): Promise<RowVersion | null> {
   const [row] = await db.orm
-    .select({ step: conversations.step })
+    .select({ step: conversations.step, batchId: conversations.batchId })
     .from(conversations)
     .where(eq(conversations.id, cleanText(id)));
-  return row?.step ?? null;
+  // A row without a batch is not seen outside of the commit that makes it.
+  return row === undefined ? null : { step: row.step, batchId: row.batchId ?? "" };
 }
 
 /**

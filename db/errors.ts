@@ -11,6 +11,19 @@ export function isUnavailable(error: unknown): boolean {
   return false;
 }
 
+/** What Postgres calls an error: its SQLSTATE and the constraint that was violated, where there is one. */
+export function sqlErrorOf(error: unknown): {
+  readonly code: string | null;
+  readonly constraint: string | null;
+} {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (!("code" in cause) || typeof cause.code !== "string") continue;
+    const constraint = "constraint_name" in cause ? cause.constraint_name : null;
+    return { code: cause.code, constraint: typeof constraint === "string" ? constraint : null };
+  }
+  return { code: null, constraint: null };
+}
+
 /** Node's and the driver's. ENOENT is a missing socket: this layer opens no files. */
 const CONNECTION_ERRORS = new Set([
   "CONNECTION_CLOSED",

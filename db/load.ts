@@ -1,33 +1,16 @@
 /** Owns: rebuilding a conversation's value from its rows, exactly as it was committed (rule 10). */
 import { eq, sql } from "drizzle-orm";
-import type { Conversation } from "../machine/conversation.ts";
-import type { Delivery } from "../machine/message.ts";
-import type { Profile } from "../machine/profile.ts";
+import type { StoredConversation } from "../protocol/activities.ts";
+import type { ConversationConfig } from "../protocol/conversation.ts";
+import type { RecentMessage } from "../protocol/workflow.ts";
 import type { Database } from "./connect.ts";
 import { cleanText } from "./json.ts";
-import { conversationColumns, toConversation, toProfile } from "./rows.ts";
+import { conversationColumns, toConversation, toConfig } from "./rows.ts";
 import { conversations } from "./schema.ts";
 
-export type LoadedConversation = {
-  readonly profile: Profile;
-  readonly conversation: Conversation;
-  readonly step: number;
-  /** The id of the batch at `step`. */
-  readonly batchId: string;
-  readonly archived: boolean;
-  /** With its id it names it: an id may be taken again after a removal. */
-  readonly createdAt: string;
+export type LoadedConversation = StoredConversation & {
+  readonly config: ConversationConfig;
   readonly lastEvent: number;
-  /** Those of the asked ids that exist as messages or in the queue, in no particular order. */
-  readonly knownMessageIds: readonly string[];
-  /** The last 64 user messages and the queue, oldest first; `sequence` is null while one waits. */
-  readonly recentMessages: readonly RecentMessage[];
-};
-
-export type RecentMessage = {
-  readonly messageId: string;
-  readonly sequence: number | null;
-  readonly delivery: Delivery;
 };
 
 const RECENT = 64;
@@ -59,10 +42,11 @@ export async function loadConversation(
   if (row === undefined) return null;
   if (row.batchId === null) throw new Error(`conversation ${id} has no batch`);
   return {
-    profile: toProfile(row),
+    config: toConfig(row),
     conversation: toConversation(row),
     step: row.step,
     batchId: row.batchId,
+    restarts: row.restarts,
     archived: row.archived,
     createdAt: row.createdAt.toISOString(),
     lastEvent: row.lastEvent,

@@ -5,7 +5,7 @@
 import { getTableColumns, sql } from "drizzle-orm";
 import type { Conversation, QueuedMessage, State } from "../machine/conversation.ts";
 import type { Json, Message } from "../machine/message.ts";
-import type { Profile } from "../machine/profile.ts";
+import type { ConversationConfig } from "../protocol/conversation.ts";
 import type { Orm } from "./connect.ts";
 import { conversations, type messages } from "./schema.ts";
 
@@ -34,7 +34,7 @@ export type ConversationRow = typeof conversations.$inferSelect & {
   readonly continuedTo: string[];
 };
 
-export function toProfile(row: ConversationRow): Profile {
+export function toConfig(row: ConversationRow): ConversationConfig {
   return {
     id: row.id,
     cwd: row.cwd,

@@ -17,10 +17,10 @@ import {
   timestamp,
   unique,
 } from "drizzle-orm/pg-core";
-import type { Claim } from "../machine/batch.ts";
+import type { Claim } from "../protocol/commit.ts";
 import type { Conversation, Mode, QueuedMessage, State, Usage } from "../machine/conversation.ts";
 import type { ImageBlock, Json, Message } from "../machine/message.ts";
-import type { Sandbox } from "../machine/profile.ts";
+import type { Sandbox } from "../protocol/conversation.ts";
 
 /** Those parts of the machine's value that have no column of their own. */
 export type MachineData = Omit<Conversation, "state" | "mode" | "queue" | "usage">;
@@ -56,8 +56,10 @@ export const conversations = pgTable(
     step: counter("step").notNull(),
     batchId: text("batch_id"),
     awaits: text("awaits"),
-    /** Who performs it (machine/batch.ts). */
+    /** Who performs it (protocol/commit.ts). */
     claim: jsonb("claim").$type<Claim>(),
+    /** How often the whole system was started again with this conversation open: what was ordered before is not begun. */
+    restarts: integer("restarts").notNull().default(0),
     lastEvent: counter("last_event").notNull(),
     archived: boolean("archived").notNull().default(false),
     createdAt: time("created_at").notNull(),

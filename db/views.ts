@@ -5,15 +5,15 @@
 import { eq } from "drizzle-orm";
 import type { Mode, QueuedMessage, State } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
-import type { Profile } from "../machine/profile.ts";
+import type { ConversationConfig } from "../protocol/conversation.ts";
 import { type UsageView, viewUsage } from "../machine/usage.ts";
 import type { Database } from "./connect.ts";
 import { cleanText } from "./json.ts";
 import { readLast } from "./messages.ts";
-import { conversationColumns, type ConversationRow, type Reader, toProfile, toState } from "./rows.ts";
+import { conversationColumns, type ConversationRow, type Reader, toConfig, toState } from "./rows.ts";
 import { conversations } from "./schema.ts";
 
-export type ConversationView = Profile & {
+export type ConversationView = ConversationConfig & {
   readonly slug: string;
   readonly title: string;
   readonly mode: Mode;
@@ -65,7 +65,7 @@ async function readView(reader: Reader, id: string): Promise<ConversationView | 
 
 export function toView(row: ConversationRow): ConversationView {
   return {
-    ...toProfile(row),
+    ...toConfig(row),
     slug: row.slug,
     title: row.title,
     mode: row.mode,

@@ -5,7 +5,8 @@
 import type { RawMessageStreamEvent } from "@anthropic-ai/sdk/resources/messages";
 import type { CallDefect } from "../machine/conversation.ts";
 import type { Json, JsonObject, ProviderBlock, TokenUsage } from "../machine/message.ts";
-import { CALLS_BYTES, jsonBytes } from "../machine/size.ts";
+import { CALLS_BYTES, jsonBytes, MAX_CALLS, MAX_NAME_LENGTH, RESPONSE_BYTES } from "../machine/size.ts";
+import { TooMuch } from "./limits.ts";
 
 export type Defect = { readonly call: number; readonly defect: CallDefect };
 
@@ -42,13 +43,16 @@ export class Accumulator {
   #stopReason: string | null = null;
   #usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheCreationTokens: 0 };
   #complete = false;
+  /** Of everything that is held. */
+  #bytes = 0;
+  #calls = 0;
 
   /** `message_stop` has been seen; without it a response is not one. */
   get complete(): boolean {
     return this.#complete;
   }
 
-  /** Takes one event and returns what a person may see of it. Throws BrokenStream. */
+  /** Takes one event and returns what a person may see of it. Throws BrokenStream, or TooMuch as soon as it is. */
   push(event: RawMessageStreamEvent): Delta | null {
     let delta: Delta | null = null;
     switch (event.type) {
@@ -56,7 +60,9 @@ export class Accumulator {
         this.#count(event.message.usage);
         break;
       case "content_block_start": {
-        const block = structuredClone(event.content_block) as unknown as MutableBlock;
+        const block = { ...event.content_block } as unknown as MutableBlock;
+        this.#hold(jsonBytes(block));
+        if (block.type === "tool_use") this.#countCall(block);
         this.#parts.set(event.index, { block, json: "" });
         delta = toDelta(event.index, block);
         break;
@@ -78,7 +84,7 @@ export class Accumulator {
     return delta;
   }
 
-  /** The whole response. Throws BrokenStream when it has no stop reason. */
+  /** The whole response. Throws BrokenStream when it has no stop reason, TooMuch when it cannot be stored. */
   finish(): Accumulated {
     if (this.#stopReason === null) throw new BrokenStream("The response has no stop reason.");
     const parts = [...this.#parts.entries()].sort(([a], [b]) => a - b).map(([, part]) => part);
@@ -88,6 +94,8 @@ export class Accumulator {
       const isLast = part === parts.at(-1);
       let defect = parseInput(part, CUT_OFF.has(this.#stopReason) && isLast);
       if (part.block.type !== "tool_use") continue;
+      // Once more: a delta may have made it longer.
+      checkName(part.block["name"]);
       const size = jsonBytes(part.block["input"]);
       if (bytes + size <= CALLS_BYTES) bytes += size;
       else {
@@ -97,8 +105,11 @@ export class Accumulator {
       if (defect !== null) defects.push({ call, defect });
       call++;
     }
+    const content = parts.map((part) => part.block);
+    // Numbers that are written anew may have become longer.
+    if (jsonBytes(content) > RESPONSE_BYTES) throw tooLong();
     return {
-      content: parts.map((part) => part.block),
+      content,
       stopReason: this.#stopReason,
       usage: this.#usage,
       defects,
@@ -110,21 +121,49 @@ export class Accumulator {
     if (part === undefined) throw new BrokenStream(`A delta came for block ${index}, which was not started.`);
     const { type, ...fields } = delta;
     switch (type) {
-      case "input_json_delta":
-        part.json += asText(fields["partial_json"]);
-        return null;
-      case "signature_delta":
-        part.block["signature"] = fields["signature"] ?? null;
-        return null;
-      case "citations_delta": {
-        const known = part.block["citations"];
-        part.block["citations"] = [...(isList(known) ? known : []), fields["citation"] ?? null];
+      case "input_json_delta": {
+        const json = asText(fields["partial_json"]);
+        this.#hold(Buffer.byteLength(json));
+        part.json += json;
         return null;
       }
+      case "signature_delta":
+        this.#hold(jsonBytes(fields["signature"] ?? null));
+        part.block["signature"] = fields["signature"] ?? null;
+        return null;
+      case "citations_delta":
+        this.#extendBy(part.block, "citations", [fields["citation"] ?? null]);
+        return null;
       default:
-        for (const [key, value] of Object.entries(fields)) part.block[key] = merge(part.block[key], value);
+        for (const [key, value] of Object.entries(fields)) this.#extendBy(part.block, key, value);
         return toDelta(index, { ...fields, type: part.block.type });
     }
+  }
+
+  /** Texts and lists grow, anything else is replaced. */
+  #extendBy(block: MutableBlock, key: string, more: Json): void {
+    const known = block[key];
+    if (typeof known === "string" && typeof more === "string") {
+      this.#hold(jsonBytes(more) - jsonBytes(""));
+      block[key] = known + more;
+    } else if (isList(known) && isList(more)) {
+      this.#hold(jsonBytes(more) - jsonBytes([]));
+      // Into the list that is there: it may grow thousands of times.
+      for (const item of more) known.push(item);
+    } else {
+      this.#hold(jsonBytes({ [key]: more }));
+      block[key] = more;
+    }
+  }
+
+  #hold(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes > RESPONSE_BYTES) throw tooLong();
+  }
+
+  #countCall({ name }: MutableBlock): void {
+    checkName(name);
+    if (++this.#calls > MAX_CALLS) throw new TooMuch(`it has more than ${MAX_CALLS} calls`);
   }
 
   /** Counts are cumulative; the last one said holds. */
@@ -142,6 +181,13 @@ export class Accumulator {
     };
   }
 }
+
+function checkName(name: Json | undefined): void {
+  if (typeof name === "string" && name.length <= MAX_NAME_LENGTH) return;
+  throw new TooMuch(`one of its calls has no name, or one of more than ${MAX_NAME_LENGTH} characters`);
+}
+
+const tooLong = (): TooMuch => new TooMuch(`it is longer than ${RESPONSE_BYTES} bytes`);
 
 /** Sets the input of a call from its JSON and says what is wrong with it; a defective input is stored as {}. */
 function parseInput(part: Part, cutOff: boolean): CallDefect | null {
@@ -173,15 +219,8 @@ function toDelta(index: number, block: MutableBlock): Delta | null {
   return text === "" ? null : { kind: block.type, index, text };
 }
 
-/** How an unknown delta extends its block: texts and lists grow, anything else is replaced. */
-function merge(known: Json | undefined, more: Json): Json {
-  if (typeof known === "string" && typeof more === "string") return known + more;
-  if (isList(known) && isList(more)) return [...known, ...more];
-  return more;
-}
-
 const asText = (value: Json | undefined): string => (typeof value === "string" ? value : "");
-const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value);
+const isList = (value: Json | undefined): value is Json[] => Array.isArray(value);
 const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !isList(value);
 const isEmptyObject = (value: Json | undefined): boolean =>

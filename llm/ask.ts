@@ -2,7 +2,6 @@
  * Owns: one request to the provider, from sending it to its outcome. It is asked once: trying again is decided
  * elsewhere, with the outcome's `retryable`.
  */
-import { setImmediate } from "node:timers/promises";
 import type {
   MessageCreateParamsStreaming,
   RawMessageStreamEvent,
@@ -10,8 +9,6 @@ import type {
 import { Accumulator, type Accumulated, type Delta } from "./accumulate.ts";
 import type { ProviderClient } from "./client.ts";
 import { classify, type Failure } from "./errors.ts";
-import type { ProviderBlock } from "../machine/message.ts";
-import { jsonBytes, MAX_CALLS, MAX_NAME_LENGTH, RESPONSE_BYTES } from "../machine/size.ts";
 
 export type LlmOutcome =
   | ({ readonly kind: "response"; readonly durationMs: number } & Accumulated)
@@ -32,9 +29,6 @@ const STALL_MS = 120_000;
 /** For the connection to end by itself after `message_stop`, so that it can be used again. */
 const DRAIN_MS = 1_000;
 
-/** Of events that are there already; then others have their turn: they are taken without one, and may be thousands. */
-const TURN_MS = 10;
-
 /** Asks the model. Never rejects. */
 export async function ask(asking: Asking): Promise<LlmOutcome> {
   const { client, request, signal, onDelta, stallMs = STALL_MS } = asking;
@@ -49,24 +43,18 @@ export async function ask(asking: Asking): Promise<LlmOutcome> {
     const stream = await client.messages.create(request, { signal: upstream.signal });
     const events = stream[Symbol.asyncIterator]();
     const response = new Accumulator();
-    let turned = performance.now();
     for (;;) {
       // Pings do not get here: the SDK drops them. A provider that only pings has stalled.
       const next = await events.next();
       if (isAborted()) return { kind: "aborted" };
       if (next.done === true) break;
       watchdog.reset();
-      if (performance.now() - turned > TURN_MS) {
-        await setImmediate();
-        turned = performance.now();
-      }
       const delta = response.push(next.value);
       if (delta !== null) onDelta?.(delta);
       if (!response.complete) continue;
       drain(events, close);
-      const finished = response.finish();
-      if (isTooMuch(finished.content)) return { kind: "failed", ...TOO_MUCH };
-      return { kind: "response", ...finished, durationMs: Math.round(performance.now() - started) };
+      const durationMs = Math.round(performance.now() - started);
+      return { kind: "response", ...response.finish(), durationMs };
     }
     return { kind: "failed", ...(watchdog.stalled ? stalled(stallMs) : CUT_SHORT) };
   } catch (error) {
@@ -83,19 +71,6 @@ const CUT_SHORT: Failure = {
   errorKind: "network",
   message: "The connection to the model's provider ended in the middle of the answer.",
   retryable: true,
-  retryAfterMs: null,
-};
-
-function isTooMuch(content: readonly ProviderBlock[]): boolean {
-  const names = content.flatMap((block) => (block.type === "tool_use" ? [block["name"]] : []));
-  const isOdd = (name: unknown): boolean => typeof name !== "string" || name.length > MAX_NAME_LENGTH;
-  return names.length > MAX_CALLS || names.some(isOdd) || jsonBytes(content) > RESPONSE_BYTES;
-}
-
-const TOO_MUCH: Failure = {
-  errorKind: "unknown",
-  message: `The model's answer could not be kept: it was longer than ${RESPONSE_BYTES} bytes, had more than ${MAX_CALLS} calls, or a call without a name.`,
-  retryable: false,
   retryAfterMs: null,
 };
 
@@ -119,9 +94,11 @@ function startWatchdog(stallMs: number, onStall: () => void) {
   return watchdog;
 }
 
-/** Reads to the end in the background; a provider that does not end is hung up on. */
+/** Reads to the end in the background; a provider that does not end, or goes on, is hung up on. */
 function drain(events: AsyncIterator<RawMessageStreamEvent>, close: () => void): void {
   const timer = setTimeout(close, DRAIN_MS);
-  const done = (): void => clearTimeout(timer);
-  events.next().then(done, done);
+  events
+    .next()
+    .then(({ done }) => (done === true ? undefined : close()), close)
+    .finally(() => clearTimeout(timer));
 }

@@ -1,5 +1,6 @@
 /** Owns: the connection to the provider. Retries, timeouts and logging are ours, not the SDK's (ask.ts). */
 import Anthropic from "@anthropic-ai/sdk";
+import { boundedFetch } from "./bounded-fetch.ts";
 
 export type ProviderClient = Anthropic;
 
@@ -22,6 +23,9 @@ export function createClient(options: {
     ...(options.baseURL === null ? {} : { baseURL: options.baseURL }),
     maxRetries: 0,
     timeout: NO_TIMEOUT_MS,
+    fetch: boundedFetch,
+    // What is small on the wire may be large when it is unpacked.
+    defaultHeaders: { "accept-encoding": "identity" },
     // The SDK would log what it cannot parse, which is the conversation.
     logLevel: "off",
   });

@@ -6,6 +6,7 @@ import { APIConnectionError, APIError, AnthropicError } from "@anthropic-ai/sdk"
 import type { ErrorKind } from "../machine/message.ts";
 import { bounded } from "../machine/size.ts";
 import { BrokenStream } from "./accumulate.ts";
+import { TooMuch } from "./limits.ts";
 
 export type Failure = {
   readonly errorKind: ErrorKind;
@@ -23,6 +24,8 @@ const PER_MINUTE = /per[- ]minute/i;
 
 /** The meaning of whatever a request to the provider was ended by. */
 export function classify(error: unknown): Failure {
+  const tooMuch = causesOf(error).find((cause) => cause instanceof TooMuch);
+  if (tooMuch !== undefined) return failure("unknown", tooMuch.message, false);
   if (error instanceof APIConnectionError) return unreachable(error);
   if (error instanceof APIError) return classifyAnswer(error as APIError);
   if (error instanceof BrokenStream || error instanceof SyntaxError) {
@@ -135,10 +138,15 @@ function failure(errorKind: ErrorKind, message: string, retryable: boolean): Fai
 
 /** The system's code ("ECONNREFUSED") from the chain of causes. */
 function connectionCode(error: unknown): string | null {
-  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth++) {
-    if ("code" in cause && typeof cause.code === "string" && /^[A-Z_]+$/.test(cause.code)) return cause.code;
-  }
-  return null;
+  const codes = causesOf(error).flatMap((cause) => ("code" in cause ? [String(cause.code)] : []));
+  return codes.find((code) => /^[A-Z_]+$/.test(code)) ?? null;
+}
+
+/** The error, its cause, the cause's cause. */
+function causesOf(error: unknown): Error[] {
+  const chain: Error[] = [];
+  for (let cause = error; cause instanceof Error && chain.length < 5; cause = cause.cause) chain.push(cause);
+  return chain;
 }
 
 /** The provider's own words, if they are fit to be shown. */

@@ -1,11 +1,12 @@
 /**
  * Owns: what each child process of the launcher is: its command, its environment, when it is ready, how long it may
- * take to end. They get their settings by environment only, and only those secrets that they need.
+ * take to end. They get their settings by environment, and only those secrets that they need, by a pipe.
  */
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { isLoopback, type Config } from "../config.ts";
 import type { ProcessSpec } from "./managed-process.ts";
+import { SECRETS } from "./secrets.mjs";
 import { StartError } from "./start-error.ts";
 import { temporalCommand, waitForTemporal, type TemporalOptions } from "./temporal/server.ts";
 
@@ -45,12 +46,16 @@ export function scriptedProcess(port: number): ProcessSpec {
 export function workerProcess(config: Config, services: Services): ProcessSpec {
   return {
     name: "worker",
-    ...program("worker.ts"),
+    ...program("worker.ts", "--secrets-fd=3"),
     env: {
       ...common(config, services),
+      ...(services.modelUrl === null ? {} : { ANTHROPIC_BASE_URL: services.modelUrl }),
+    },
+    secrets: {
+      DATABASE_URL: services.databaseUrl,
       // The scripted model takes any key; the real one's stays out of its reach.
       ANTHROPIC_API_KEY: (config.scriptedModel ? null : config.anthropicApiKey) ?? "none",
-      ...(services.modelUrl === null ? {} : { ANTHROPIC_BASE_URL: services.modelUrl }),
+      ...payloadKey(config),
     },
     ready: { line: /^worker ready/m },
     stopWithin: 3500,
@@ -60,12 +65,12 @@ export function workerProcess(config: Config, services: Services): ProcessSpec {
 export function apiProcess(config: Config, services: Services): ProcessSpec {
   return {
     name: "api",
-    ...program("api/main.ts"),
-    env: {
-      ...common(config, services),
-      HOST: config.host,
-      PORT: String(config.port),
+    ...program("api/main.ts", "--secrets-fd=3"),
+    env: { ...common(config, services), HOST: config.host, PORT: String(config.port) },
+    secrets: {
+      DATABASE_URL: services.databaseUrl,
       ...(config.apiToken === null ? {} : { API_TOKEN: config.apiToken }),
+      ...payloadKey(config),
     },
     ready: { check: (signal) => waitForApi(config, signal) },
     stopWithin: 2500,
@@ -78,14 +83,13 @@ export function apiUrl(config: Pick<Config, "host" | "port">): string {
   return `http://${host}:${config.port}`;
 }
 
-function program(file: string): Pick<ProcessSpec, "command" | "args" | "cwd"> {
-  return { command: process.execPath, args: ["local/run.mjs", file], cwd: ROOT };
+function program(...args: readonly string[]): Pick<ProcessSpec, "command" | "args" | "cwd"> {
+  return { command: process.execPath, args: ["local/run.mjs", ...args], cwd: ROOT };
 }
 
 function common(config: Config, services: Services): NodeJS.ProcessEnv {
   return {
     ...withoutSecrets(),
-    DATABASE_URL: services.databaseUrl,
     TEMPORAL_ADDRESS: services.temporalAddress,
     TEMPORAL_NAMESPACE: config.temporalNamespace,
     DATA_DIR: config.dataDir,
@@ -98,11 +102,15 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
   };
 }
 
+function payloadKey({ payloadKey: key }: Config): { readonly PAYLOAD_KEY?: string } {
+  return key === null ? {} : { PAYLOAD_KEY: Buffer.from(key).toString("base64") };
+}
+
+/** This process has none left in its environment either, unless it was started in another way than by run.mjs. */
 function withoutSecrets(): NodeJS.ProcessEnv {
   const env = { ...process.env };
-  for (const key of ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "API_TOKEN", "DATABASE_URL"]) {
-    Reflect.deleteProperty(env, key);
-  }
+  const secrets = SECRETS.flatMap((name) => [name, `${name}_FILE`]);
+  for (const key of [...secrets, "ANTHROPIC_BASE_URL"]) Reflect.deleteProperty(env, key);
   return env;
 }
 

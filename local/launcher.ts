@@ -4,8 +4,10 @@
  */
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
+import type { Listening } from "../api/serve.ts";
 import type { Config } from "../config.ts";
 import { migrate } from "../db/migrate.ts";
+import { dataConverterOf } from "../protocol/payload-signature.ts";
 import {
   apiProcess,
   apiUrl,
@@ -21,10 +23,12 @@ import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
 import { createSupervisor, stopLeftovers } from "./processes.ts";
 import { checkPrograms } from "./programs.ts";
 import { withProgress, type Report } from "./progress.ts";
+import { keepPayloadKey } from "./payload-key.ts";
 import { sendRestarted, type Announced } from "./restart.ts";
 import { StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
 import { waitForTemporal } from "./temporal/server.ts";
+import { hiddenAddress, serveUi } from "./temporal/ui.ts";
 
 export type Launcher = {
   /**
@@ -46,6 +50,7 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
   const supervisor = createSupervisor({ ...folders, stopOrder: STOP_ORDER, say });
   const interrupted = new AbortController();
   let postgres: KeptPostgres | null = null;
+  let ui: Listening | null = null;
   let lock: Lock | null = null;
 
   const step = <T>(what: string, work: (report: Report) => Promise<T>): Promise<T> => {
@@ -70,30 +75,35 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
     return step("Postgres", (report) => kept.start(report));
   };
 
-  const startTemporal = async (): Promise<{ address: string; ui: string | null }> => {
+  const startTemporal = async (): Promise<string> => {
     if (given.temporalAddress !== null) {
       const address = given.temporalAddress;
       const namespace = given.temporalNamespace;
       await step(`Temporal at ${address}`, () =>
         waitForTemporal(address, { namespace, within: 15_000, signal: interrupted.signal }),
       );
-      return { address, ui: null };
+      if (given.temporalUi) say("Warning: TEMPORAL_UI does nothing where TEMPORAL_ADDRESS names the server.");
+      return address;
     }
     const binary = await step("Temporal server", (onProgress) =>
       ensureTemporalBinary({ onProgress, signal: interrupted.signal }),
     );
     if (binary.warning !== null) say(`Warning: ${binary.warning}`);
     const ports = await rememberedPorts(join(folders.runDir, "ports.json"), ["temporal", "temporalUi"]);
-    const dbFile = join(folders.temporalDir, "temporal.db");
+    const behind = given.temporalUi ? await hiddenAddress() : null;
     const spec = temporalProcess({
       binary: binary.path,
-      dbFile,
+      dbFile: join(folders.temporalDir, "temporal.db"),
       namespace: given.temporalNamespace,
       port: ports.temporal,
-      uiPort: ports.temporalUi,
+      ui: behind,
     });
     await step("Temporal", () => supervisor.start(spec));
-    return { address: `127.0.0.1:${ports.temporal}`, ui: `http://127.0.0.1:${ports.temporalUi}` };
+    if (behind !== null) {
+      const { apiToken } = given;
+      ui = await serveUi({ behind, port: ports.temporalUi, apiToken, say });
+    }
+    return `127.0.0.1:${ports.temporal}`;
   };
 
   /** The address of the model, null for the provider's own. */
@@ -105,14 +115,24 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
     return `http://127.0.0.1:${port}`;
   };
 
-  const announceRestart = async (address: string, databaseUrl: string): Promise<Announced> => {
+  /** With servers of one's own other hosts need it, too: there it is given, or there is none. */
+  const payloadKey = (): { readonly key: Uint8Array | null; readonly isNew: boolean } =>
+    given.payloadKey === null && given.temporalAddress === null
+      ? keepPayloadKey(given.dataDir)
+      : { key: given.payloadKey, isNew: false };
+
+  const announceRestart = async (
+    address: string,
+    databaseUrl: string,
+    { key, isNew }: ReturnType<typeof payloadKey>,
+  ): Promise<Announced> => {
     const connection = await Connection.connect({ address });
     try {
       const namespace = given.temporalNamespace;
-      const client = new Client({ connection, namespace });
+      const client = new Client({ connection, namespace, dataConverter: dataConverterOf(key) });
       const { restartPolicy: policy, taskQueue } = given;
       return await step("Open conversations", (onProgress) =>
-        sendRestarted({ client, databaseUrl, taskQueue, policy, onProgress }),
+        sendRestarted({ client, databaseUrl, taskQueue, policy, anew: isNew, onProgress }),
       );
     } finally {
       await connection.close();
@@ -125,17 +145,18 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
       makeFolders(folders);
       lock = takeDataLock(folders);
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
-      const config = { ...given, port: await choosePort(given) };
+      const kept = payloadKey();
+      const config = { ...given, payloadKey: kept.key, port: await choosePort(given) };
 
-      const [databaseUrl, temporal, modelUrl] = await together([
+      const [databaseUrl, temporalAddress, modelUrl] = await together([
         startPostgres(),
         startTemporal(),
         startModel(),
       ]);
       await step("Database schema", (report) => migrate(databaseUrl, report));
-      const { atRest } = await announceRestart(temporal.address, databaseUrl);
+      const { atRest } = await announceRestart(temporalAddress, databaseUrl, kept);
 
-      const services = { databaseUrl, temporalAddress: temporal.address, modelUrl };
+      const services = { databaseUrl, temporalAddress, modelUrl };
       await Promise.all([
         step("Worker", () => supervisor.start(workerProcess(config, services))),
         step("API", () => supervisor.start(apiProcess(config, services))),
@@ -143,8 +164,8 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
       await step("Interrupted conversations", atRest);
       interrupted.signal.throwIfAborted();
       say(`Postgres         ${withoutPassword(databaseUrl)}`);
-      say(`Temporal         ${temporal.address}`);
-      if (temporal.ui !== null) say(`Temporal Web UI  ${temporal.ui}`);
+      say(`Temporal         ${temporalAddress}`);
+      if (ui !== null) say(`Temporal Web UI  ${ui.url}`);
       say(`Model            ${modelLine(config)}`);
       say(`Data and logs    ${given.dataDir}`);
       return apiUrl(config);
@@ -152,6 +173,7 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
 
     async stop() {
       interrupted.abort(new StartError("The start was interrupted."));
+      await ui?.close(0);
       await supervisor.stop();
       await postgres?.stop();
       lock?.release();

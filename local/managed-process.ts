@@ -5,6 +5,7 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import type { Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { identify } from "./process-identity.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
@@ -15,6 +16,8 @@ export type ProcessSpec = {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
+  /** What stands in no environment: the process reads it from descriptor 3, as a JSON object. */
+  readonly secrets?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /**
    * When it is ready: a line that it prints, or a check that resolves. The signal aborts when the process has ended.
@@ -110,13 +113,21 @@ export class ManagedProcess {
 
   /** Returns where in the log this run begins. */
   #spawn(): number {
-    const { command, args, env, cwd } = this.#spec;
+    const { command, args, env, secrets, cwd } = this.#spec;
     const { log, fd, from } = openLog(this.#files.log);
     const startedAt = performance.now();
-    const child = spawn(command, args, { env, cwd, detached: true, stdio: ["ignore", fd, fd] });
+    const stdio = ["ignore" as const, fd, fd, ...(secrets === undefined ? [] : ["pipe" as const])];
+    const child = spawn(command, args, { env, cwd, detached: true, stdio });
     closeSync(fd);
+    if (secrets !== undefined) hand(child, secrets);
     const identity = child.pid === undefined ? null : identify(child.pid);
-    if (identity !== null) writeFileSync(this.#files.identity, JSON.stringify(identity));
+    try {
+      if (identity !== null) writeFileSync(this.#files.identity, JSON.stringify(identity));
+    } catch (error) {
+      // The next start would not find it, and could not end it.
+      child.kill("SIGKILL");
+      throw error;
+    }
     this.#child = child;
     this.#ended = new Promise((resolve) => {
       const settle = (how: string) => {
@@ -140,8 +151,18 @@ export class ManagedProcess {
 
   #startAgain(): void {
     if (this.#stopping) return;
-    this.#restart = setTimeout(() => void this.#spawn(), this.#backoff);
+    this.#restart = setTimeout(() => this.#spawnAgain(), this.#backoff);
     this.#backoff = Math.min(this.#backoff * 2, LONGEST_BACKOFF);
+  }
+
+  /** A disk that is full has room again later: no reason to end who keeps all the others. */
+  #spawnAgain(): void {
+    try {
+      this.#spawn();
+    } catch (error) {
+      this.#say(`The ${this.#spec.name} process cannot be started, and is tried again: ${sentenceOf(error)}`);
+      this.#startAgain();
+    }
   }
 
   /** To the whole group; a child whose end was seen is never signalled, its number may be somebody else's. */
@@ -171,6 +192,13 @@ export class ManagedProcess {
     const last = lines.slice(-8).map((line) => `\n  | ${line.slice(0, 300)}`);
     return `${last.length === 0 ? "" : ` Its last words:${last.join("")}`}\nAll of them: ${this.#files.log}`;
   }
+}
+
+function hand(child: ChildProcess, secrets: Readonly<Record<string, string>>): void {
+  const pipe = child.stdio[3] as Writable | null;
+  // One that is dead already has no use for them, and is noticed by its end.
+  pipe?.on("error", () => undefined);
+  pipe?.end(JSON.stringify(secrets));
 }
 
 /** Opens the log for appending; one that has grown large is put aside, and the one before it forgotten. */

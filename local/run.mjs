@@ -2,12 +2,16 @@
  * Owns: running one of our programs as a person does: `node local/run.mjs worker.ts`. All of them are compiled once per
  * content of the sources and kept, because compiling on the way in (tsx) costs each process more than a second.
  * Plain JavaScript: it is what runs the TypeScript. Packages stay what they are and are imported from `node_modules`.
+ *
+ * `--compile` in place of a program compiles only. A program followed by `--secrets-fd=3` gets its secrets by that
+ * descriptor (secrets.mjs).
  */
-import { build } from "esbuild";
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { closeInherited } from "./descriptors.mjs";
+import { SecretError, takeSecrets } from "./secrets.mjs";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const CACHE = join(ROOT, "node_modules", ".cache", "bedrock");
@@ -20,25 +24,42 @@ const FOLDERS = [
   "llm",
   "local",
   "machine",
+  "protocol",
   "sandbox",
   "tools",
   "workflows",
 ];
 
-const [, , program = ""] = process.argv;
-if (!PROGRAMS.includes(program))
+const COMPILE_ONLY = "--compile";
+
+const [, , program = "", option = ""] = process.argv;
+if (program !== COMPILE_ONLY && !PROGRAMS.includes(program))
   throw new Error(`Not a program: ${program}. There are ${PROGRAMS.join(", ")}.`);
-// Programs know that they are the one that was started by their own, real path.
-const file = join(realpathSync(await compiled()), program.replace(/\.ts$/, ".mjs"));
-// As if it had been started itself.
-process.argv.splice(1, 2, file);
-process.setSourceMapsEnabled(true);
-await import(pathToFileURL(file).href);
+// Both before anything else: whatever is started from here on would inherit them.
+const secrets = secretsBy(option === "--secrets-fd=3" ? 3 : null);
+closeInherited();
+const folder = await compiled();
+if (program !== COMPILE_ONLY) {
+  process.setSourceMapsEnabled(true);
+  const { main } = await import(pathToFileURL(join(folder, program.replace(/\.ts$/, ".mjs"))).href);
+  await main({ ...process.env, ...secrets });
+}
+
+function secretsBy(fd) {
+  try {
+    return takeSecrets(fd);
+  } catch (error) {
+    if (!(error instanceof SecretError)) throw error;
+    console.error(error.message);
+    process.exit(1);
+  }
+}
 
 /** The folder of the programs that belong to the sources as they are. */
 async function compiled() {
   const folder = join(CACHE, hashOfSources());
   if (existsSync(folder)) return folder;
+  const { build } = await import("esbuild");
   // Two processes may compile at once; either's result will do, but not half of one.
   const temporary = `${folder}.${process.pid}`;
   await build({
@@ -85,7 +106,11 @@ function hashOfSources() {
   const files = FOLDERS.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(folder, name)),
   );
-  for (const name of ["config.ts", "worker.ts", ...files.filter((name) => name.endsWith(".ts")).sort()]) {
+  for (const name of [
+    "config.ts",
+    "worker.ts",
+    ...files.filter((name) => /\.m?ts$|\.mjs$/.test(name)).sort(),
+  ]) {
     hash.update(`${name}\n`).update(readFileSync(join(ROOT, name)));
   }
   return hash.digest("hex").slice(0, 16);

@@ -17,13 +17,19 @@ export function onCancel(draft: Draft, by: CancelledBy, clearQueue: boolean): vo
   const { state, time: since } = draft;
   switch (state.kind) {
     case "llm_requesting":
-      draft.order({ kind: "abort", operationId: state.requestId });
+      draft.stop({ kind: "abort_request", requestId: state.requestId });
       if (state.retry !== null) return endCancelled(draft, by);
-      return draft.enter({ kind: "cancelling", since, by, stopping: "request", requestId: state.requestId });
+      return draft.setState({
+        kind: "cancelling",
+        since,
+        by,
+        stopping: "request",
+        requestId: state.requestId,
+      });
     case "tool_executing": {
       const { current, operationId, remaining, completed } = state;
-      draft.order({ kind: "abort", operationId });
-      return draft.enter({
+      draft.stop({ kind: "abort_tool", operationId });
+      return draft.setState({
         kind: "cancelling",
         since,
         by,
@@ -40,7 +46,7 @@ export function onCancel(draft: Draft, by: CancelledBy, clearQueue: boolean): vo
       answerCancelled(draft, state.toolCall, { by, remaining: state.remaining }, []);
       return endCancelled(draft, by);
     case "awaiting_continuation":
-      draft.order({ kind: "abort", operationId: state.requestId });
+      draft.stop({ kind: "abort_request", requestId: state.requestId });
       return cancelContinuation(draft, state);
     case "awaiting_llm":
       return endCancelled(draft, by);
@@ -97,8 +103,8 @@ function cancelSubAgents(draft: Draft, state: StateOf<"awaiting_sub_agents">, by
   const outcome: SubAgentOutcome = { error: toPerson.stoppedBy.parent, errorKind: "interrupted" };
   const children = fail(state, waiting(state.pending), outcome);
   tellFinished(draft, state, children);
-  for (const child of running(state.pending)) draft.order({ kind: "cancel_sub_agent", id: child.id });
-  draft.enter({
+  for (const child of running(state.pending)) draft.stop({ kind: "cancel_sub_agent", id: child.id });
+  draft.setState({
     kind: "cancelling",
     since: draft.time,
     by,

@@ -16,7 +16,7 @@ export function spawnChildren(
   round: Round,
 ): void {
   const pending = tasks.map((task) => ({ id: draft.newId(), ...task }));
-  draft.enter({ kind: "awaiting_sub_agents", toolCall, pending, finished: [], all: pending, ...round });
+  draft.setState({ kind: "awaiting_sub_agents", toolCall, pending, finished: [], all: pending, ...round });
   for (const child of running(pending)) spawn(draft, child);
 }
 
@@ -69,5 +69,5 @@ export function aggregate(children: Children): readonly Block[] {
 
 function spawn(draft: Draft, subAgent: SubAgentTask): void {
   draft.notify({ name: "subagent.spawned", data: { id: subAgent.id, task: subAgent.task } });
-  draft.order({ kind: "spawn_sub_agent", subAgent });
+  draft.start({ kind: "spawn_sub_agent", subAgent });
 }

@@ -12,7 +12,7 @@ export type Limits = {
   /** A Retry-After beyond this many milliseconds fails at once instead of waiting. */
   readonly longestRetryMs: number;
   /** Requests that continue a text cut off by max_tokens. */
-  readonly cutOffs: number;
+  readonly truncations: number;
   /** Reminders to a sub-agent that ends its turn without submitting. */
   readonly reminders: number;
 };
@@ -33,6 +33,6 @@ export const DEFAULT_LIMITS: Limits = {
   queued: 32,
   attempts: 3,
   longestRetryMs: 60_000,
-  cutOffs: 3,
+  truncations: 3,
   reminders: 2,
 };

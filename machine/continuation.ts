@@ -22,7 +22,7 @@ export function startContinuation(draft: Draft, rejectedToolCalls: readonly Tool
 export function requestContinuation(draft: Draft, cause: Cause, attempt: number): void {
   const { rejectedToolCalls, triggerUsage } = cause;
   const requestId = draft.newId();
-  draft.enter({
+  draft.setState({
     kind: "awaiting_continuation",
     rejectedToolCalls,
     triggerUsage,
@@ -30,7 +30,7 @@ export function requestContinuation(draft: Draft, cause: Cause, attempt: number)
     requestId,
     retry: null,
   });
-  draft.order({ kind: "request_continuation", requestId, attempt, rejectedToolCalls });
+  draft.start({ kind: "request_continuation", requestId, attempt, rejectedToolCalls });
 }
 
 /** REQ-BED-023: by hand, from idle or after an error, at any usage. */
@@ -39,7 +39,7 @@ export function onTriggerContinuation(draft: Draft): Rejection | null {
   switch (draft.state.kind) {
     case "idle":
     case "error":
-      if (!draft.conversation.spoken)
+      if (!draft.conversation.hasMessages)
         return { code: "nothing_to_summarise", message: toPerson.nothingToSummarise };
       startContinuation(draft, []);
       return null;
@@ -96,8 +96,8 @@ function exhaust(
   reason: "completed" | "interrupted" | "error",
   actor: "llm_agent" | "system",
 ): void {
-  draft.say({ type: "continuation", actor, content: [{ summary }] });
+  draft.append({ type: "continuation", actor, content: [{ summary }] });
   if (draft.conversation.run !== null) stopRun(draft, reason);
-  draft.enter({ kind: "context_exhausted", summary, finalUsage });
+  draft.setState({ kind: "context_exhausted", summary, finalUsage });
   draft.notify({ name: "context.exhausted", data: { summary } });
 }

@@ -136,7 +136,7 @@ export type Run = {
   /** LLM requests ordered so far; the runaway cap counts these. */
   readonly requests: number;
   /** Times in a row that a text was cut by max_tokens and asked on. */
-  readonly cutOffs: number;
+  readonly truncations: number;
   /** Times that a sub-agent was reminded to submit its result. */
   readonly reminders: number;
   /** The person denied an upgrade in the present round: a second request is not asked again. */
@@ -148,7 +148,7 @@ export type Conversation = {
   readonly mode: Mode;
   readonly queue: readonly QueuedMessage[];
   /** The queue waits until the person's next run has ended (second error in a row, restart). */
-  readonly held: boolean;
+  readonly queuePaused: boolean;
   readonly usage: Usage;
   /** Of the last response; what a continuation is triggered by. */
   readonly lastUsage: TokenUsage;
@@ -157,7 +157,7 @@ export type Conversation = {
   /** The sequence of the last message. */
   readonly sequence: number;
   /** There is something that a continuation could summarise. */
-  readonly spoken: boolean;
+  readonly hasMessages: boolean;
   readonly run: Run | null;
   readonly errorsInARow: number;
   /** The last approval that was decided: a repeated decision answers as the first. */
@@ -179,12 +179,12 @@ export function newConversation(mode: Mode, contextWindow: number): Conversation
     state: { kind: "idle" },
     mode,
     queue: [],
-    held: false,
+    queuePaused: false,
     usage: { ...NO_TOKENS, contextUsed: 0, contextWindow },
     lastUsage: NO_TOKENS,
     warned: false,
     sequence: 0,
-    spoken: false,
+    hasMessages: false,
     run: null,
     errorsInARow: 0,
     lastDecision: null,

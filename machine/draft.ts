@@ -1,27 +1,35 @@
 /**
- * Owns: the working copy of one transition: collects what changes and what is ordered, and hands out both in the
- * order that the rules demand (persist, tell, perform). Lives only as long as one call of `transition`.
+ * Owns: the working copy of one transition. It collects what changes, and what is to be said, started and stopped. Lives
+ * only as long as one call of `transition`.
  */
 import { viewUsage } from "./usage.ts";
 import type { Context } from "./context.ts";
 import type { Conversation, Run, State } from "./conversation.ts";
-import type { Effect, Notice } from "./effect.ts";
+import type { Notice, Operation, Stop } from "./effect.ts";
 import { idAt, timestamp, type Stamp } from "./ids.ts";
-import type { MessageBody } from "./message.ts";
+import type { Message, MessageBody } from "./message.ts";
 
-/** What follows from an accepted event. */
-export type Outcome = { readonly conversation: Conversation; readonly effects: readonly Effect[] };
-
-type Order = Exclude<Effect, { kind: "persist_state" | "persist_message" | "notify_client" }>;
+/** What follows from an event that changes something. */
+export type Accepted = {
+  readonly kind: "accepted";
+  readonly conversation: Conversation;
+  /** New messages, in sequence. They, the value and the notices are stored by one commit. */
+  readonly messages: readonly Message[];
+  /** In the order in which clients hear them. */
+  readonly notices: readonly Notice[];
+  readonly start: readonly Operation[];
+  readonly stop: readonly Stop[];
+};
 
 export class Draft {
   readonly context: Context;
   readonly stamp: Stamp;
   readonly #before: Conversation;
   #now: Conversation;
-  readonly #messages: Effect[] = [];
+  readonly #messages: Message[] = [];
   readonly #notices: Notice[] = [];
-  readonly #orders: Order[] = [];
+  readonly #start: Operation[] = [];
+  readonly #stop: Stop[] = [];
   #ids = 0;
 
   constructor(before: Conversation, context: Context, stamp: Stamp) {
@@ -52,7 +60,7 @@ export class Draft {
     this.#now = { ...this.#now, ...change };
   }
 
-  enter(state: State): void {
+  setState(state: State): void {
     this.set({ state });
   }
 
@@ -62,41 +70,44 @@ export class Draft {
   }
 
   /** Stores a message as the next in sequence, within the present run. */
-  say(body: MessageBody, id: string = this.newId()): void {
+  append(body: MessageBody, id: string = this.newId()): void {
     const sequence = this.#now.sequence + 1;
     const cycleId = this.#now.run?.cycleId ?? null;
-    this.#messages.push({
-      kind: "persist_message",
-      message: { ...body, id, sequence, cycleId, createdAt: this.time },
-    });
+    this.#messages.push({ ...body, id, sequence, cycleId, createdAt: this.time });
     this.set({ sequence });
   }
 
-  tellModel(text: string): void {
-    this.say({ type: "system", actor: "system", content: [{ type: "text", text }] });
+  appendSystemMessage(text: string): void {
+    this.append({ type: "system", actor: "system", content: [{ type: "text", text }] });
   }
 
-  tellPerson(text: string): void {
-    this.say({ type: "note", actor: "system", content: [{ type: "text", text }] });
+  appendNote(text: string): void {
+    this.append({ type: "note", actor: "system", content: [{ type: "text", text }] });
   }
 
   notify(notice: Notice): void {
     this.#notices.push(notice);
   }
 
-  order(effect: Order): void {
-    this.#orders.push(effect);
+  start(operation: Operation): void {
+    this.#start.push(operation);
   }
 
-  /** The finished transition; one that changed nothing has no effects. */
-  done(): Outcome {
-    const notices = [...this.#notices, ...this.#changes()];
-    const effects: Effect[] = [];
-    if (this.#now !== this.#before) effects.push({ kind: "persist_state" });
-    effects.push(...this.#messages);
-    for (const notice of notices) effects.push({ kind: "notify_client", notice });
-    effects.push(...this.#orders);
-    return { conversation: this.#now, effects };
+  stop(stop: Stop): void {
+    this.#stop.push(stop);
+  }
+
+  /** The finished transition; null: nothing has changed. */
+  done(): Accepted | null {
+    if (this.#now === this.#before) return null;
+    return {
+      kind: "accepted",
+      conversation: this.#now,
+      messages: this.#messages,
+      notices: [...this.#notices, ...this.#changes()],
+      start: this.#start,
+      stop: this.#stop,
+    };
   }
 
   /** The state comes last: who hears of it has heard everything that led to it. */

@@ -1,7 +1,4 @@
-/**
- * Owns: what `transition` orders. `persist_*` and `notify_client` are one database transaction (the commit);
- * the rest is performed only after it, `abort` and `cancel_sub_agent` at once (docs/architecture.md, rule "cancel never waits").
- */
+/** Owns: what a transition wants done: what clients are told, what starts after the commit, and what stops at once. */
 import type {
   Mode,
   QueuedMessage,
@@ -11,9 +8,9 @@ import type {
   ToolCall,
   Usage,
 } from "./conversation.ts";
-import type { ErrorKind, Message } from "./message.ts";
+import type { ErrorKind } from "./message.ts";
 
-/** A fact that clients are told, durable and numbered; `message.added` follows from `persist_message`. */
+/** A fact that clients are told, durable and numbered; `message.added` follows from each message. */
 export type Notice =
   | {
       readonly name: "state.changed";
@@ -70,13 +67,9 @@ export type Operation =
     }
   | { readonly kind: "spawn_sub_agent"; readonly subAgent: SubAgentTask };
 
-export type Effect =
-  | { readonly kind: "persist_state" }
-  | { readonly kind: "persist_message"; readonly message: Message }
-  | { readonly kind: "notify_client"; readonly notice: Notice }
-  | Operation
-  /** Ends a request, a tool or a retry timer by its generation id. */
-  | { readonly kind: "abort"; readonly operationId: string }
-  | { readonly kind: "cancel_sub_agent"; readonly id: string }
-  /** A sub-agent has ended; said exactly once. */
-  | { readonly kind: "notify_parent"; readonly outcome: SubAgentOutcome };
+/** Ends at once, not after the commit: a cancel never waits (docs/architecture.md, rule 7). */
+export type Stop =
+  /** A request, or the timer of its retry. */
+  | { readonly kind: "abort_request"; readonly requestId: string }
+  | { readonly kind: "abort_tool"; readonly operationId: string }
+  | { readonly kind: "cancel_sub_agent"; readonly id: string };

@@ -45,7 +45,7 @@ function scheduleRetry(draft: Draft, state: Requesting, failure: Failure): void 
   const { errorKind, message } = failure;
   const retry: Retry = { at: timestamp(draft.stamp.at + delayMs), errorKind, message };
   const requestId = draft.newId();
-  draft.enter({ ...state, attempt, requestId, retry });
+  draft.setState({ ...state, attempt, requestId, retry });
   draft.notify({ name: "llm.retry_scheduled", data: { attempt, delayMs, ...retry } });
-  draft.order({ kind: "schedule_retry", requestId, delayMs });
+  draft.start({ kind: "schedule_retry", requestId, delayMs });
 }

@@ -7,7 +7,7 @@
 export interface Stamp {
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
-  /** A random UUID of version 4; unique for each event. */
+  /** A UUID with at least 122 bits that no other event has. */
   readonly seed: string;
 }
 

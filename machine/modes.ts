@@ -36,7 +36,7 @@ export function onDowngrade(draft: Draft): Rejection | null {
     return { code: "context_exhausted", message: toPerson.contextExhausted };
   if (conversation.mode === "restricted") return null;
   draft.set({ mode: "restricted" });
-  draft.tellModel(toModel.nowRestricted);
+  draft.appendSystemMessage(toModel.nowRestricted);
   draft.notify({ name: "mode.changed", data: { mode: "restricted", by: "user" } });
   return null;
 }
@@ -45,7 +45,7 @@ function approve(draft: Draft, state: StateOf<"awaiting_mode_approval">): void {
   draft.set({ mode: "unrestricted" });
   draft.notify({ name: "mode.changed", data: { mode: "unrestricted", by: "approval" } });
   const answer = answerCall(draft, state.toolCall, "completed", toModel.upgradeApproved);
-  draft.tellModel(toModel.nowUnrestricted);
+  draft.appendSystemMessage(toModel.nowUnrestricted);
   advance(draft, { remaining: state.remaining, completed: [...state.completed, answer] });
 }
 

@@ -23,7 +23,7 @@ export function onResponse(draft: Draft, response: Response): void {
   );
   countUsage(draft, response);
   const { stopReason, usage, requestId, durationMs } = response;
-  draft.say({
+  draft.append({
     type: "agent",
     actor: "llm_agent",
     content,
@@ -55,19 +55,19 @@ function endInFullContext(draft: Draft, calls: readonly ToolCall[]): void {
 
 function endInRefusal(draft: Draft, calls: readonly ToolCall[]): void {
   skipAll(draft, calls, toModel.skippedByRefusal);
-  draft.tellPerson(toPerson.refused);
+  draft.appendNote(toPerson.refused);
   endTurn(draft);
 }
 
 /** A text that the output limit cut off is asked on, a bounded number of times. */
 function continueText(draft: Draft): void {
-  const cutOffs = draft.conversation.run?.cutOffs ?? 0;
-  if (cutOffs >= draft.context.limits.cutOffs) {
-    draft.tellPerson(toPerson.cutOff);
+  const truncations = draft.conversation.run?.truncations ?? 0;
+  if (truncations >= draft.context.limits.truncations) {
+    draft.appendNote(toPerson.cutOff);
     return endTurn(draft);
   }
-  draft.setRun({ cutOffs: cutOffs + 1 });
-  draft.tellModel(toModel.continueText);
+  draft.setRun({ truncations: truncations + 1 });
+  draft.appendSystemMessage(toModel.continueText);
   requestLlm(draft, 1);
 }
 
@@ -80,6 +80,6 @@ function endTurn(draft: Draft): void {
     return failSubAgent(draft, { error: toPerson.notSubmitted, errorKind: "unknown" });
   }
   draft.setRun({ reminders: reminders + 1 });
-  draft.tellModel(toModel.remindToSubmit);
+  draft.appendSystemMessage(toModel.remindToSubmit);
   requestLlm(draft, 1);
 }

@@ -29,7 +29,7 @@ export function onRestarted(draft: Draft, policy: RestartPolicy): void {
       return policy === "resume" ? requestLlm(draft, 1) : interrupt(draft);
     case "llm_requesting":
       if (policy === "resume") return resumeRequest(draft, state);
-      draft.order({ kind: "abort", operationId: state.requestId });
+      draft.stop({ kind: "abort_request", requestId: state.requestId });
       return interrupt(draft);
     case "tool_executing":
       return interruptTool(draft, state, policy);
@@ -38,7 +38,7 @@ export function onRestarted(draft: Draft, policy: RestartPolicy): void {
     case "cancelling":
       return finishCancel(draft, state);
     case "awaiting_continuation":
-      draft.order({ kind: "abort", operationId: state.requestId });
+      draft.stop({ kind: "abort_request", requestId: state.requestId });
       return requestContinuation(draft, state, state.attempt);
   }
 }
@@ -46,12 +46,12 @@ export function onRestarted(draft: Draft, policy: RestartPolicy): void {
 /** A retry that is scheduled stays scheduled: its timer is durable. */
 function resumeRequest(draft: Draft, state: StateOf<"llm_requesting">): void {
   if (state.retry !== null) return;
-  draft.order({ kind: "abort", operationId: state.requestId });
+  draft.stop({ kind: "abort_request", requestId: state.requestId });
   askAgain(draft, state);
 }
 
 function interruptTool(draft: Draft, state: StateOf<"tool_executing">, policy: RestartPolicy): void {
-  draft.order({ kind: "abort", operationId: state.operationId });
+  draft.stop({ kind: "abort_tool", operationId: state.operationId });
   const answer = answerCall(draft, state.current, "interrupted", toModel.interrupted);
   if (policy === "resume") {
     return advance(draft, { remaining: state.remaining, completed: [...state.completed, answer] });
@@ -70,10 +70,10 @@ function interruptSubAgents(draft: Draft, state: StateOf<"awaiting_sub_agents">)
 function finishCancel(draft: Draft, state: StateOf<"cancelling">): void {
   switch (state.stopping) {
     case "request":
-      draft.order({ kind: "abort", operationId: state.requestId });
+      draft.stop({ kind: "abort_request", requestId: state.requestId });
       break;
     case "tool":
-      draft.order({ kind: "abort", operationId: state.operationId });
+      draft.stop({ kind: "abort_tool", operationId: state.operationId });
       answerCancelled(draft, state.current, state, []);
       break;
     case "sub_agents":
@@ -85,7 +85,7 @@ function finishCancel(draft: Draft, state: StateOf<"cancelling">): void {
 
 /** Unfinished sub-agents count as failed; they are stopped if they live. */
 function failChildren(draft: Draft, state: Children): Children {
-  for (const child of running(state.pending)) draft.order({ kind: "cancel_sub_agent", id: child.id });
+  for (const child of running(state.pending)) draft.stop({ kind: "cancel_sub_agent", id: child.id });
   const children = fail(state, state.pending, { error: toPerson.interrupted, errorKind: "interrupted" });
   tellFinished(draft, state, children);
   return children;
@@ -94,6 +94,6 @@ function failChildren(draft: Draft, state: Children): Children {
 function interrupt(draft: Draft): void {
   if (draft.context.isSubAgent)
     return failSubAgent(draft, { error: toPerson.interrupted, errorKind: "interrupted" });
-  draft.tellPerson(toPerson.restarted);
+  draft.appendNote(toPerson.restarted);
   interruptRun(draft);
 }

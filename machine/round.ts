@@ -26,7 +26,7 @@ const DEFECTS: Record<CallDefect, string> = {
 
 /** Starts the calls of a response. */
 export function startRound(draft: Draft, calls: readonly ToolCall[]): void {
-  draft.setRun({ upgradeDenied: false, cutOffs: 0 });
+  draft.setRun({ upgradeDenied: false, truncations: 0 });
   advance(draft, { remaining: calls, completed: [] });
 }
 
@@ -68,8 +68,8 @@ function begin(draft: Draft, call: ToolCall, rest: Round): string | null {
         return toModel.disabledInRestricted(call.name, context.isSubAgent);
       }
       const operationId = draft.newId();
-      draft.enter({ kind: "tool_executing", current: call, operationId, startedAt: draft.time, ...rest });
-      draft.order({ kind: "execute_tool", operationId, call, mode: conversation.mode });
+      draft.setState({ kind: "tool_executing", current: call, operationId, startedAt: draft.time, ...rest });
+      draft.start({ kind: "execute_tool", operationId, call, mode: conversation.mode });
       return null;
     }
   }
@@ -81,7 +81,7 @@ function beginUpgrade(draft: Draft, call: ToolCall, rest: Round): string | null 
   if (draft.conversation.mode === "unrestricted") return toModel.alreadyUnrestricted;
   if (draft.conversation.run?.upgradeDenied === true) return toModel.upgradeDenied;
   if (!request.ok) return toModel.invalidInput(call.name, request.problem);
-  draft.enter({ kind: "awaiting_mode_approval", reason: request.value.reason, toolCall: call, ...rest });
+  draft.setState({ kind: "awaiting_mode_approval", reason: request.value.reason, toolCall: call, ...rest });
   return null;
 }
 
@@ -94,7 +94,7 @@ export function answerCall(
   durationMs = 0,
 ): CompletedCall {
   const blocks: readonly Block[] = typeof output === "string" ? [{ type: "text", text: output }] : output;
-  draft.say({
+  draft.append({
     type: "tool",
     actor: "system",
     content: [{ toolCallId: call.id, name: call.name, status, output: blocks, durationMs }],

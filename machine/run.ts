@@ -5,7 +5,6 @@
 import type { ErrorKind, RunStopReason } from "./message.ts";
 import type { QueuedMessage, StateOf, SubAgentOutcome } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
-import { boundedOutcome } from "./outcome.ts";
 import { toPerson } from "./wording.ts";
 
 type RootMessage = Pick<QueuedMessage, "messageId" | "text" | "images"> & {
@@ -15,8 +14,8 @@ type RootMessage = Pick<QueuedMessage, "messageId" | "text" | "images"> & {
 /** REQ-BED-002: stores the root message and asks the model. */
 export function startRun(draft: Draft, root: RootMessage): void {
   draft.set({
-    run: { cycleId: root.messageId, requests: 0, cutOffs: 0, reminders: 0, upgradeDenied: false },
-    spoken: true,
+    run: { cycleId: root.messageId, requests: 0, truncations: 0, reminders: 0, upgradeDenied: false },
+    hasMessages: true,
   });
   sayUser(draft, root, root.delivery);
   requestLlm(draft, 1);
@@ -32,8 +31,8 @@ export function requestLlm(draft: Draft, attempt: number): void {
   deliverSteers(draft);
   draft.setRun({ requests: requests + 1 });
   const requestId = draft.newId();
-  draft.enter({ kind: "llm_requesting", attempt, requestId, retry: null });
-  draft.order({ kind: "request_llm", requestId, attempt });
+  draft.setState({ kind: "llm_requesting", attempt, requestId, retry: null });
+  draft.start({ kind: "request_llm", requestId, attempt });
 }
 
 /** Stores the steers that wait, in the order in which they came. */
@@ -60,11 +59,11 @@ export function failRun(draft: Draft, errorKind: ErrorKind, message: string): vo
     failSubAgent(draft, { error: message, errorKind });
     return;
   }
-  draft.say({ type: "error", actor: "system", content: [{ errorKind, message }] });
+  draft.append({ type: "error", actor: "system", content: [{ errorKind, message }] });
   stopRun(draft, "error");
   const errorsInARow = draft.conversation.errorsInARow + 1;
-  draft.set({ errorsInARow, held: errorsInARow >= 2 });
-  draft.enter({ kind: "error", message, errorKind });
+  draft.set({ errorsInARow, queuePaused: errorsInARow >= 2 });
+  draft.setState({ kind: "error", message, errorKind });
   startNext(draft);
 }
 
@@ -73,45 +72,40 @@ export function interruptRun(draft: Draft): void {
   endRun(draft, "interrupted", true);
 }
 
-function endRun(draft: Draft, reason: Exclude<RunStopReason, "error">, held: boolean): void {
+function endRun(draft: Draft, reason: Exclude<RunStopReason, "error">, queuePaused: boolean): void {
   stopRun(draft, reason);
-  draft.set({ errorsInARow: 0, held });
-  draft.enter({ kind: "idle" });
+  draft.set({ errorsInARow: 0, queuePaused });
+  draft.setState({ kind: "idle" });
 }
 
 /** Stores the run's last message. Steers that no request took along come just before it. */
 export function stopRun(draft: Draft, reason: RunStopReason): void {
   deliverSteers(draft);
-  draft.say({ type: "run_stop", actor: "system", content: [{ reason }] });
+  draft.append({ type: "run_stop", actor: "system", content: [{ reason }] });
   draft.set({ run: null });
 }
 
 /** REQ-BED-008: a sub-agent's success. */
 export function completeSubAgent(draft: Draft, outcome: Omit<StateOf<"completed">, "kind">): void {
   stopRun(draft, "completed");
-  endSubAgent(draft, { kind: "completed", ...outcome });
+  draft.setState({ kind: "completed", ...outcome });
 }
 
-/** REQ-BED-008, 024: a sub-agent's failure, told to its parent. */
+/** REQ-BED-008, 024: a sub-agent's failure; its parent hears of it by `outcomeOf`. */
 export function failSubAgent(draft: Draft, outcome: Extract<SubAgentOutcome, { error: string }>): void {
-  draft.say({
+  draft.append({
     type: "error",
     actor: "system",
     content: [{ errorKind: outcome.errorKind, message: outcome.error }],
   });
   stopRun(draft, "error");
-  endSubAgent(draft, { kind: "failed", ...outcome });
-}
-
-function endSubAgent(draft: Draft, end: StateOf<"completed"> | StateOf<"failed">): void {
-  draft.enter(end);
-  draft.order({ kind: "notify_parent", outcome: boundedOutcome(end) });
+  draft.setState({ kind: "failed", ...outcome });
 }
 
 function startNext(draft: Draft): void {
-  const { queue, held } = draft.conversation;
+  const { queue, queuePaused } = draft.conversation;
   const next = queue[0];
-  if (held || next === undefined) return;
+  if (queuePaused || next === undefined) return;
   draft.set({ queue: queue.slice(1) });
   startRun(draft, { ...next, delivery: "followUp" });
 }
@@ -122,7 +116,7 @@ function sayUser(
   kind: "direct" | "steer" | "followUp",
 ): void {
   const text = message.text === "" ? [] : [{ type: "text" as const, text: message.text }];
-  draft.say(
+  draft.append(
     { type: "user", actor: "human", content: [...text, ...message.images], display: { kind } },
     message.messageId,
   );

@@ -21,8 +21,6 @@ export const TASKS_BYTES = 48 * 1024;
 /** Of each text of a sub-agent's end, and of a summary. */
 export const OUTCOME_BYTES = 16 * 1024;
 export const SUMMARY_BYTES = 128 * 1024;
-/** Of one commit, unless a single batch has more. */
-export const COMMIT_BYTES = 1024 * 1024;
 
 const encoder = new TextEncoder();
 

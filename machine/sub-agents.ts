@@ -13,10 +13,10 @@ import { onSubAgentsStopped } from "./cancel.ts";
 export function onTaskGiven(draft: Draft, messageId: string, task: string): void {
   if (!draft.context.isSubAgent || draft.state.kind !== "idle") return;
   draft.set({
-    run: { cycleId: messageId, requests: 0, cutOffs: 0, reminders: 0, upgradeDenied: false },
-    spoken: true,
+    run: { cycleId: messageId, requests: 0, truncations: 0, reminders: 0, upgradeDenied: false },
+    hasMessages: true,
   });
-  draft.say(
+  draft.append(
     {
       type: "user",
       actor: "llm_agent",
@@ -36,7 +36,7 @@ export function onSubAgentFinished(draft: Draft, id: string, outcome: SubAgentOu
   if (children === null) return;
   tellFinished(draft, state, children);
   if (children.pending.length > 0) {
-    draft.enter({ ...state, ...children });
+    draft.setState({ ...state, ...children });
     if (state.kind === "awaiting_sub_agents") spawnFreed(draft, state, children);
     return;
   }

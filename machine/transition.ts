@@ -6,7 +6,7 @@ import { onCancel, onRequestStopped, onToolStopped } from "./cancel.ts";
 import { onSummary, onTriggerContinuation } from "./continuation.ts";
 import type { Context } from "./context.ts";
 import type { Cancelling, Conversation, State, StateOf } from "./conversation.ts";
-import { Draft, type Outcome } from "./draft.ts";
+import { Draft, type Accepted } from "./draft.ts";
 import type { ConversationEvent, Event } from "./event.ts";
 import { askAgain, onFailure } from "./failure.ts";
 import { onUserMessage, onWithdraw } from "./messages.ts";
@@ -20,7 +20,11 @@ import { toModel } from "./wording.ts";
 
 type ToolCompleted = Extract<ConversationEvent, { kind: "tool_completed" }>;
 
-export type Transition = Outcome | { readonly reject: Rejection };
+export type Transition =
+  | Accepted
+  /** There is nothing to do for it in this state. */
+  | { readonly kind: "ignored" }
+  | { readonly kind: "rejected"; readonly rejection: Rejection };
 
 /**
  * The next conversation and what is to be done about it, or why the event is refused. Pure and total: the same
@@ -28,8 +32,9 @@ export type Transition = Outcome | { readonly reject: Rejection };
  */
 export function transition(conversation: Conversation, context: Context, event: Event): Transition {
   const draft = new Draft(conversation, context, event.stamp);
-  const reject = apply(draft, event);
-  return reject === null ? draft.done() : { reject };
+  const rejection = apply(draft, event);
+  if (rejection !== null) return { kind: "rejected", rejection };
+  return draft.done() ?? { kind: "ignored" };
 }
 
 function apply(draft: Draft, event: Event): Rejection | null {
@@ -73,10 +78,10 @@ function apply(draft: Draft, event: Event): Rejection | null {
       onSubAgentFinished(draft, event.id, event.outcome);
       return null;
     case "seeded":
-      draft.tellModel(event.text);
+      draft.appendSystemMessage(event.text);
       return null;
     case "noted":
-      draft.tellPerson(event.text);
+      draft.appendNote(event.text);
       return null;
     case "restarted":
       onRestarted(draft, event.policy);

@@ -104,8 +104,8 @@ export async function runCommand(command: Command): Promise<CommandResult> {
   await Promise.race([Promise.all(readers.map((reader) => reader.closed)), drained.passed]);
   drained.stop();
   for (const reader of readers) reader.stop();
-  // Nobody waits for it any more, however it ended.
-  why.aborted ||= isOver(lease);
+  // Nobody waits for it any more, however it ended; or it was killed for nothing that it did.
+  why.aborted ||= isOver(lease) || ending.kind === "orphaned";
   return result(ending);
 }
 
@@ -127,6 +127,7 @@ function exitOf(ending: Ending): Pick<CommandResult, "exitCode" | "signal" | "sp
       return { exitCode: null, signal: null, spawnError: ending.reason };
     case "out_of_memory":
     case "lost":
+    case "orphaned":
       return { exitCode: null, signal: "SIGKILL", spawnError: null };
   }
 }

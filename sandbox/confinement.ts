@@ -3,17 +3,19 @@
  * Landlock, no descriptors but its own, and the filter of system calls. As data: the launcher only makes the calls.
  */
 import { readdirSync, readFileSync } from "node:fs";
+import { freemem } from "node:os";
 import { nextUser, userSteps } from "./credentials.ts";
 import { filterRules, filterStep } from "./filter.ts";
 import { landlockSteps } from "./landlock.ts";
-import { LIMITS, limitSteps, type Limits } from "./limits.ts";
+import { firstToDieSteps, LIMITS, limitSteps, type Limits } from "./limits.ts";
+import { readablePaths } from "./readable.ts";
 import type { Step } from "./step.ts";
 import type { Architecture } from "./system-calls.ts";
 
 export type Confinement = {
   readonly steps: readonly Step[];
-  /** Of all its processes together; beyond it they are killed. */
-  readonly memoryBytes: number;
+  /** Those that hold for all its processes together (control-groups.ts, supervisor.pl). */
+  readonly limits: Limits;
   /** Added to its environment. */
   readonly env: Readonly<Record<string, string>>;
 };
@@ -23,6 +25,8 @@ export type ConfinementOptions = {
   /** Of Landlock, 1 or more. */
   readonly abi: number;
   readonly limits?: Partial<Limits>;
+  /** Folders of the server's own, absolute and without links: no file in them can be read. */
+  readonly hidden?: readonly string[];
   /** The filter is left out where a test shows what it is for. */
   readonly withoutFilter?: true;
 };
@@ -31,22 +35,31 @@ const CLOSE_RANGE_CLOEXEC = 4;
 const FIRST_DESCRIPTOR = 3;
 const LAST_DESCRIPTOR = 0xffff_ffff;
 
-/** For one command: the user and the processes that are there now are part of it. */
-export function confinement({ arch, abi, limits, withoutFilter }: ConfinementOptions): Confinement {
+/** For one command: the user, the processes and the files that are there now are part of it. */
+export function confinement({
+  arch,
+  abi,
+  limits,
+  hidden = [],
+  withoutFilter,
+}: ConfinementOptions): Confinement {
   const isRoot = process.getuid?.() === 0;
-  const wanted = { ...LIMITS, ...limits };
+  // On a machine that is short already, nobody may take half of the rest.
+  const availableBytes = Math.min(LIMITS.watch.availableBytes, freemem() / 2);
+  const wanted = { ...LIMITS, watch: { ...LIMITS.watch, availableBytes }, ...limits };
   // A user of its own has no other processes; ours have theirs.
   const others = isRoot ? [] : tasksOfUser(process.getuid?.() ?? 0);
   const processes = wanted.processes + others.length;
   return {
     steps: [
+      ...firstToDieSteps(),
       ...limitSteps({ ...wanted, processes }),
       ...(isRoot ? userSteps(nextUser()) : []),
-      ...landlockSteps(abi),
+      ...landlockSteps(abi, readablePaths(hidden)),
       { call: "close_range", args: [FIRST_DESCRIPTOR, LAST_DESCRIPTOR, CLOSE_RANGE_CLOEXEC] },
       ...(withoutFilter === true ? [] : [filterStep(arch, filterRules({ arch, abi, outside: others }))]),
     ],
-    memoryBytes: wanted.memoryBytes,
+    limits: wanted,
     env: { ...GIT, ...(isRoot ? ANY_OWNER : {}) },
   };
 }

@@ -28,6 +28,8 @@ export function userSteps(user: number): readonly Step[] {
     (n) => n !== CAP_DAC_READ_SEARCH,
   );
   return [
+    // Its output, so that it can open it by its name as well (`/dev/stderr`).
+    ...[1, 2].map((output): Step => ({ call: "fchown", args: [output, user, user] })),
     { call: "prctl", args: [PR_SET_SECUREBITS, NO_ROOT_NO_FIXUP, 0, 0, 0] },
     // A kernel knows about forty of them.
     ...others.map((n): Step => ({ call: "prctl", args: [PR_CAPBSET_DROP, n, 0, 0, 0], optional: true })),

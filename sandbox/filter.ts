@@ -8,6 +8,7 @@ import { PARENT, type Step } from "./step.ts";
 import { numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
 const EPERM = 1;
+const EINVAL = 22;
 const ENOSYS = 38;
 const AUDIT_ARCH = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
 const X32 = 0x4000_0000;
@@ -47,16 +48,34 @@ const SHARED: readonly SystemCall[] = [
   ...(["semget", "semop", "semtimedop", "semctl", "mq_open", "mq_unlink"] as const),
   ...(["mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"] as const),
   ...(["msgget", "msgsnd", "msgrcv", "msgctl", "add_key", "request_key", "keyctl"] as const),
-  ...(["bpf", "perf_event_open", "userfaultfd", "pidfd_getfd"] as const),
+  ...(["bpf", "perf_event_open", "userfaultfd", "pidfd_getfd", "fanotify_init"] as const),
 ];
 
-/** Programs do without them when they are told that they do not exist. */
+/**
+ * Memory that no process is charged with, but for what is written to pairs of sockets as they come: larger buffers and
+ * filters, and descriptors on their way, which live on in messages.
+ */
+const SOCKETS: readonly SystemCall[] = ["setsockopt", "sendmsg", "sendmmsg"];
+
+/** A page in a pipe keeps the huge page that it is part of. Programs go on with read and write. */
+const PAGES_IN_PIPES: readonly SystemCall[] = ["vmsplice", "splice", "tee", "sendfile"];
+
+/**
+ * Programs do without them when they are told that they do not exist. Some keep others waiting (locks), or are few for a
+ * whole user or machine (watches, asynchronous input and output); some hold memory that no process is charged with
+ * (files in it, rules of Landlock).
+ */
 const UNKNOWN: readonly SystemCall[] = [
   ...(["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"] as const),
   ...(["futex_wake", "futex_wait", "futex_requeue"] as const),
+  ...(["flock", "io_setup", "inotify_init", "inotify_init1", "memfd_create", "memfd_secret"] as const),
+  ...(["landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"] as const),
 ];
 
 const NEW_NAMESPACES = 0x7e02_0000;
+/** A thread with open files of its own, which nobody would count. */
+const CLONE_THREAD = 0x1_0000;
+const CLONE_FILES = 0x400;
 const AF_UNIX = 1;
 const SOCK_TYPES = 0xf;
 /** Any other takes datagrams, and could send them to any path: raw ones are turned into such. */
@@ -75,22 +94,42 @@ const HARMLESS_IOCTLS = [
 /** REQUEUE, CMP_REQUEUE and CMP_REQUEUE_PI of memory that others share: who waits there would wait for ever. */
 const FUTEX_REQUEUES = [3, 4, 12];
 const FUTEX_OPERATION = 0xff;
-const F_SETLEASE = 1024;
-const PRIO_USER = 2;
-const IOPRIO_WHO_USER = 3;
 const F_SETOWN = 8;
 const F_SETOWN_EX = 15;
+/**
+ * About descriptors, their flags and signals, and questions. Not among them: locks, for whoever reads a file may lock it
+ * and keep waiting who wants to write; leases; larger pipes; news of folders.
+ */
+const HARMLESS_FCNTLS = [
+  ...[0, 1, 2, 3, 4, 5, F_SETOWN, 9, 10, 11, F_SETOWN_EX, 16, 17, 36],
+  ...[1025, 1027, 1028, 1030, 1032, 1033, 1034, 1035],
+];
+const PRIO_USER = 2;
+const IOPRIO_WHO_USER = 3;
+/** MAP_SHARED, MAP_SHARED_VALIDATE and MAP_ANONYMOUS. */
+const MAP_KIND = 0x2f;
+const SHARED_ANONYMOUS = [0x21, 0x23];
+const MAP_HUGETLB = 0x4_0000;
+/**
+ * PR_SET_DUMPABLE, because what nobody may look into cannot be counted; PR_SET_THP_DISABLE (limits.ts); PR_SCHED_CORE,
+ * which lets nobody else on the other half of a core.
+ */
+const PRCTLS = [4, 41, 62];
 
 /** Of another process than the caller. */
 const another = (arg: number): Condition => ({ arg, isNoneOf: [0] });
 
 const CONDITIONAL: readonly (readonly [SystemCall, Condition])[] = [
   ["clone", { arg: 0, mask: NEW_NAMESPACES, isNoneOf: [0] }],
+  ["clone", { arg: 0, mask: CLONE_THREAD | CLONE_FILES, isOneOf: [CLONE_THREAD] }],
+  ["mmap", { arg: 3, mask: MAP_KIND, isOneOf: SHARED_ANONYMOUS }],
+  ["mmap", { arg: 3, mask: MAP_HUGETLB, isNoneOf: [0] }],
+  ["prctl", { arg: 0, isOneOf: PRCTLS }],
   ["socketpair", { arg: 0, isNoneOf: [AF_UNIX] }],
   ["socketpair", { arg: 1, mask: SOCK_TYPES, isNoneOf: STREAM_AND_SEQPACKET }],
   ["ioctl", { arg: 1, isNoneOf: HARMLESS_IOCTLS }],
   ["futex", { arg: 1, mask: FUTEX_OPERATION, isOneOf: FUTEX_REQUEUES }],
-  ["fcntl", { arg: 1, isOneOf: [F_SETLEASE] }],
+  ["fcntl", { arg: 1, isNoneOf: HARMLESS_FCNTLS }],
   ["prlimit64", another(0)],
   ["setpriority", another(1)],
   ["setpriority", { arg: 0, isOneOf: [PRIO_USER] }],
@@ -149,8 +188,9 @@ export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rul
     { arg: 0, isWithin: [...ranges, ...groups] },
   ];
   return [
-    ...[...FILES, ...NAMESPACES, ...SHARED].flatMap((call) => rule(call, EPERM)),
+    ...[...FILES, ...NAMESPACES, ...SHARED, ...SOCKETS].flatMap((call) => rule(call, EPERM)),
     ...UNKNOWN.flatMap((call) => rule(call, ENOSYS)),
+    ...PAGES_IN_PIPES.flatMap((call) => rule(call, EINVAL)),
     ...CONDITIONAL.flatMap(([call, when]) => rule(call, EPERM, when)),
     ...(abi >= 3
       ? []

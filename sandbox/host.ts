@@ -1,8 +1,9 @@
 /**
  * Owns: whether this host can enforce Restricted mode (REQ-BED-014, REQ-BASH-009), found out by doing it: a confined
- * command tries to write, and must fail. Without that there is no Restricted mode here, and bash does not run in it.
+ * command tries to write, and to read what is hidden, and must fail. Without that there is no Restricted mode here, and
+ * bash does not run in it.
  */
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand, type Command, type CommandResult } from "./command.ts";
@@ -31,12 +32,12 @@ export async function sandboxOfHost(): Promise<Sandbox> {
   return sandbox;
 }
 
-/** The confinement of one command; a sentence where there is none. */
-export async function confine(): Promise<Confinement | string> {
+/** The confinement of one command; a sentence where there is none. @param hidden see confinement.ts */
+export async function confine(hidden: readonly string[] = []): Promise<Confinement | string> {
   const { available, abi, reason } = await sandboxOfHost();
   const arch = architecture();
   if (!available || abi === null || arch === null) return reason ?? NEEDS;
-  return confinement({ arch, abi });
+  return confinement({ arch, abi, hidden });
 }
 
 const missing = (why: string): Sandbox => ({ available: false, abi: null, reason: `${why} ${NEEDS}` });
@@ -51,23 +52,29 @@ async function probe(): Promise<Sandbox> {
   if (asked.spawnError !== null) return missing(`Commands cannot be supervised: ${asked.spawnError}.`);
   const abi = Number(asked.output);
   if (!(abi >= 1)) return missing("The kernel has no Landlock, or it is switched off.");
-  const leak = await tryToWrite(confinement({ arch, abi }));
+  const leak = await tryOut((hidden) => confinement({ arch, abi, hidden }));
   return leak === null ? { available: true, abi, reason: null } : missing(leak);
 }
 
 /** null when everything was denied; else what went wrong, as a sentence. */
-async function tryToWrite(confined: Confinement): Promise<string | null> {
-  const folder = await mkdtemp(join(tmpdir(), "bedrock-probe-"));
+async function tryOut(confined: (hidden: readonly string[]) => Confinement): Promise<string | null> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "bedrock-probe-")));
   try {
-    // Anybody may write here: what keeps the command from it is the sandbox.
+    // Anybody may read and write here: what keeps the command from it is the sandbox.
     await chmod(folder, 0o777);
-    const file = join(folder, "file");
+    const [file, own] = [join(folder, "file"), join(folder, "own")];
     await writeFile(file, "untouched");
     await chmod(file, 0o666);
-    const script = 'echo written > "$0"; chmod 600 "$0"; echo made > "$0.new"; echo ran';
-    const { output, spawnError } = await run(["bash", "-c", script, file], confined);
+    await mkdir(own);
+    await writeFile(join(own, "file"), "the secret");
+    const script = 'echo written > "$0"; chmod 600 "$0"; echo made > "$0.new"; cat "$1"; echo ran';
+    const { output, spawnError } = await run(
+      ["bash", "-c", script, file, join(own, "file")],
+      confined([own]),
+    );
     if (spawnError !== null) return `${spawnError}.`;
     if (!output.includes("ran")) return "A command does not run under the sandbox.";
+    if (output.includes("the secret")) return "A command under the sandbox could read what is hidden.";
     const isUntouched =
       (await readFile(file, "utf8")) === "untouched" && ((await stat(file)).mode & 0o777) === 0o666;
     const isNew = await stat(`${file}.new`).then(

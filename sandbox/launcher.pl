@@ -1,96 +1,145 @@
 # Owns: starting commands, one supervisor a command, and ending them. It decides nothing: launcher.ts says what is run
 # and when it ends. No modules: it must start in a few milliseconds, and its forks must stay small.
 #
-# The worker starts one launcher and keeps it. For each command the launcher forks a supervisor, which forks the
-# command, adopts every process that comes of it (whatever it did with sessions, groups and parents), and does not end
-# before all of them are dead. When the worker dies, however, the kernel tells the launcher, and so on down.
+#   worker (Node) ── keeper ── launcher ── supervisor, one a command ── the command and whatever it starts
 #
-# Arguments: the worker's process id, then by name the numbers of system calls.
+# The worker starts this program and keeps it. It becomes the keeper, which forks the launcher and waits. For each command
+# the launcher forks a supervisor (supervisor.pl), which forks the command (confine.pl), adopts every process that comes
+# of it, and does not end before all of them are dead. Launcher and keeper do the same for what is below them: whoever is
+# killed, stopped or held up by a command has somebody above who kills in its place. States: docs/sandbox.md.
+#
+# Arguments: the worker's process id; the control groups of this launcher, and those that others have left behind, as
+# lines; then by name the numbers of system calls.
 # Standard input, a line each:
 #   run ID LENGTH UNTIL  when its lease is over, in milliseconds of the monotonic clock (0: never), followed by so many
-#                    bytes, each field ended by NUL: the memory that it may take (0: any), the number of steps, the
-#                    steps of its confinement (step.ts), the working directory, the number of variables, the variables
-#                    as NAME=value, the program and its arguments
+#                    bytes, each field ended by NUL (read_order has them)
 #   renew ID UNTIL   its lease is prolonged
 #   opened ID        the reading ends of its output are open on the other side
 #   kill ID
 # Standard output, a line each:
-#   ID started R W   /proc/LAUNCHER/fd/R and W are the reading ends of its standard output and error
+#   ID started OUT ERR   the paths of the reading ends of its standard output and error
 #   ID error TEXT    it could not be started
 #   ID exit N, ID signal N, ID memory    how it ended; nothing of it is left
 #   ID gone          its supervisor has ended; always the last
+#   lost             launcher and keeper are ending; what ran is being killed, and when that is done this output ends
 use strict;
 use warnings;
 
-my ($worker, %syscall) = @ARGV;
-my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $WNOHANG, $WUNTRACED, $TERM, $KILL, $CONT, $EINTR) =
-  (1, 36, 1, 2, 15, 9, 18, 4);
-my ($ITIMER_REAL, $TICK_US, $CLOCK_MONOTONIC) = (0, 50_000, 1);
-my $ROUNDS = 20; # about 20 ms, in which nothing else is heard; then the next tick goes on
-my $KILLED_MS = 3000; # what lives longer than that cannot be killed
-my $DEATH_ROUNDS = 200; # about as long, of a supervisor that may have been stopped meanwhile
+our ($told, %syscall, $WNOHANG, $WUNTRACED, $KILL, $TERM, $CONT, $KILLED_MS);
+(my ($worker, $own_groups, $left_groups), %syscall) = @ARGV;
+my $TICK_MS = 50;
+# An honest supervisor has killed 256 processes by then; what it has not is killed by the launcher.
+my $ENDING_MS = 100;
 
-$0 = "bedrock-launcher";
 $^F = 2; # what is opened here is closed in a command
 $SIG{PIPE} = "IGNORE";
+# close_range: what the worker itself had inherited is not for commands. Before Linux 5.9 the worker alone sees to that.
+syscall(436, 3, 0x7fffffff, 0);
+for my $part (qw(kernel control-groups supervisor confine)) {
+  do(__FILE__ =~ s/[^\/]*$/$part.pl/r) or die "$part: ", $@ || $!;
+}
 
-my %supervisors; # by command
-my %until;       # by command: when its lease is over, if it has one
-my %ends;        # by command: the reading ends of its output
-my %gone;        # by command: when its supervisor ended, until nothing is left of it
-my %orphans;     # by process: since when it is to be killed, until it has ended
-our $starting = 0; # a supervisor is there, or is about to be, that is not among them yet
+my %commands; # by id; a record has the state and since when, the supervisor, the lease, control groups, pipes
+my %orphans; # by process id: since when it is to be killed
 my $input = "";
 
-# What a supervisor leaves behind that was killed comes to the launcher.
-prctl($PR_SET_CHILD_SUBREAPER, 1);
-# No milder signal: that one would have to wait in a launcher that somebody has stopped.
-prctl($PR_SET_PDEATHSIG, $KILL);
-exit 0 if getppid() != $worker; # it died before that was set
-$SIG{CHLD} = \&reap;
-$SIG{ALRM} = sub { end_overdue(); reap() };
+take_charge();
+my $keeper = $$;
+my $launcher = fork();
+if (!defined $launcher) { exit 1 }
+elsif ($launcher == 0) { launch() }
+else { keep() }
 
-for (;;) {
-  my ($verb, $id, @rest) = split(" ", read_line());
-  if ($verb eq "run") {
-    my ($length, $until) = @rest;
-    run($id, $until, read_bytes($length));
-    tick($TICK_US);
-    reap(); # what was not heard of meanwhile
+# Launcher and keeper end like this, each for what is below it, and neither waits for the other. The worker hears of it
+# before it hears of any command that ends with them: it must not send another one.
+sub end_all_and_groups {
+  say_line("lost");
+  my @groups = split(/\n/, $own_groups);
+  end_all($groups[0]);
+  remove_group($_) for @groups;
+  exit 0;
+}
+
+# ---- the keeper
+
+sub keep {
+  $0 = "bedrock-keeper";
+  close(STDIN);
+  my %self;
+  my $began = now();
+  my @left = split(/\n/, $left_groups);
+  LOOK: until ($told || getppid() != $worker) {
+    kill_group($_) for @left;
+    @left = grep { !remove_group($_) } @left;
+    wait_for(@left && now() - $began < $KILLED_MS ? 20 : -1);
+    while ((my $pid = waitpid(-1, $WNOHANG | $WUNTRACED)) > 0) {
+      last LOOK if $pid == $launcher && (!has_stopped() || is_held_down(\%self));
+      kill $CONT, $pid if has_stopped();
+    }
   }
-  elsif ($verb eq "renew" && $until{$id}) { $until{$id} = $rest[0] }
-  elsif ($verb eq "opened") { delete $ends{$id} }
-  elsif ($verb eq "kill" && $supervisors{$id}) { kill $TERM, $supervisors{$id} }
+  end_all_and_groups();
+}
+
+# ---- the launcher
+
+sub launch {
+  $0 = "bedrock-launcher";
+  take_charge();
+  # Not with the keeper: who signals its group reaches nobody else.
+  setpgrp(0, 0);
+  my $open = 1;
+  while ($open && !$told && getppid() == $keeper) {
+    if (wait_for(patience(), fileno(STDIN))) { $open = read_input() }
+    while (my ($verb, $id, @rest) = next_message()) {
+      if ($verb eq "run") { run($id, @rest) }
+      my $command = $commands{$id} // next;
+      if ($verb eq "renew" && $command->{until}) { $command->{until} = $rest[0] }
+      elsif ($verb eq "opened") { $command->{ends} = [] }
+      elsif ($verb eq "kill" && $command->{state} eq "running") { end($command) }
+    }
+    reap();
+    end_overdue();
+    clean_up();
+  }
+  # It has to look whether it has lost the worker, too.
+  kill $CONT, $keeper if getppid() == $keeper;
+  end_all_and_groups();
+}
+
+sub patience {
+  my ($latest) = sort { $b <=> $a } map { $_->{since} } in_state("orphaned");
+  return pause_after(now() - $latest) if defined $latest;
+  return in_state("running", "ending") ? $TICK_MS : -1;
+}
+
+sub in_state {
+  my %states = map { $_ => 1 } @_;
+  return grep { $states{ $_->{state} } } values %commands;
 }
 
 sub run {
-  my ($id, $until, $command) = @_;
+  my ($id, undef, $until, $fields) = @_;
   # It was read late: who sent it, or this process, was frozen.
   return say_line("$id gone") if $until && now() > $until;
   pipe(my $out_read, my $out_write) && pipe(my $err_read, my $err_write) or return refuse($id);
-  my $launcher = $$;
-  # Whoever looks for orphans meanwhile would take it for one.
-  local $starting = 1;
-  say_line("$id started " . fileno($out_read) . " " . fileno($err_read));
+  my @ends = ($out_read, $err_read);
+  say_line(join(" ", $id, "started", map { "/proc/$$/fd/" . fileno($_) } @ends));
+  my $order = read_order($fields);
+  my $use = place_groups($id, $order->{groups});
+  my $self = $$;
+  my @groups = map { $_->{directory} } @{ $order->{groups} };
   my $pid = fork();
-  return refuse($id) if !defined $pid;
+  if (!defined $pid) {
+    refuse($id);
+    return release_groups($use, @groups);
+  }
   if ($pid == 0) {
-    close($_) for $out_read, $err_read, map { @$_ } values %ends;
-    supervise($id, $launcher, $command, $out_write, $err_write);
+    close($_) for @ends, map { @{ $_->{ends} } } values %commands;
+    supervise($id, $self, $order, $out_write, $err_write);
   }
-  $supervisors{$id} = $pid;
-  $until{$id} = $until if $until;
-  $ends{$id} = [$out_read, $err_read];
-}
-
-# The worker has not prolonged their leases: it is frozen, or cut off, and somebody else may be in charge.
-sub end_overdue {
-  local $!;
-  my $now = now();
-  for my $id (grep { $until{$_} < $now } keys %until) {
-    delete $until{$id};
-    kill $TERM, $supervisors{$id} if $supervisors{$id};
-  }
+  $commands{$id} =
+    { id => $id, pid => $pid, until => $until, groups => \@groups, use => $use, ends => \@ends };
+  enter($commands{$id}, "running");
 }
 
 sub refuse {
@@ -98,248 +147,114 @@ sub refuse {
   say_line("$_[0] gone");
 }
 
-# A supervisor is gone when nothing of its command is left, however it ended itself. What does not die is left alone
-# after a while, and nobody waits for it: meanwhile other commands begin, and leases are renewed.
+sub enter {
+  my ($command, $state) = @_;
+  @$command{qw(state since)} = ($state, now());
+}
+
+# At once where that can be had; by its supervisor, which may have been stopped.
+sub end {
+  my ($command) = @_;
+  enter($command, "ending");
+  kill_group_of($command);
+  kill $TERM, $command->{pid};
+  kill $CONT, $command->{pid};
+}
+
+sub kill_group_of {
+  my ($command) = @_;
+  my ($group) = @{ $command->{groups} } or return;
+  $command->{use} = undef if kill_group($group);
+}
+
+# Supervisors that have ended, and those that were stopped.
 sub reap {
-  return if $starting;
-  local ($!, $?); # what it interrupts may be about to look at them
-  for my $round (1 .. $ROUNDS) {
-    my %ids = reverse %supervisors;
-    while ((my $pid = waitpid(-1, $WNOHANG | $WUNTRACED)) > 0) {
-      # Its command has stopped it. Perl does not tell that from its end, but it is there.
-      next if kill $CONT, $pid;
-      delete $orphans{$pid};
-      my $id = $ids{$pid} // next;
-      delete $supervisors{$id};
-      delete $until{$id};
-      $gone{$id} = now();
+  while ((my $pid = waitpid(-1, $WNOHANG | $WUNTRACED)) > 0) {
+    my ($command) = grep { $_->{pid} == $pid } in_state("running", "ending") or next;
+    if (!has_stopped()) {
+      $command->{use} = undef if $?; # supervise says what that means
+      enter($command, "orphaned");
     }
-    my $now = now();
-    my %known = reverse %supervisors;
-    my @orphans = grep { !$known{$_} && $now - ($orphans{$_} //= $now) < $KILLED_MS } children($$);
-    for my $id (keys %gone) {
-      # Another signal may have been heard meanwhile, and have said it.
-      next if @orphans && $now - ($gone{$id} // $now) < $KILLED_MS;
-      say_line("$id gone") if delete $gone{$id};
-    }
-    if (!@orphans) {
-      tick(0) if !%supervisors;
-      return;
-    }
-    end_overdue();
+    elsif ($command->{state} eq "ending") { take_over($command) }
+    elsif (is_held_down($command)) { end($command) }
+    else { kill $CONT, $pid }
+  }
+}
+
+# Those whose lease nobody prolongs: the worker is frozen, or cut off, and somebody else may be in charge. And those that
+# were told to end long enough ago: whatever keeps a supervisor from its work, nothing keeps it from dying.
+sub end_overdue {
+  my $now = now();
+  for my $command (in_state("running")) { end($command) if $command->{until} && $now > $command->{until} }
+  for my $command (in_state("ending")) { take_over($command) if $now - $command->{since} > $ENDING_MS }
+}
+
+# Not only when its death is heard of: its command may be tracing it, and hears first.
+sub take_over {
+  my ($command) = @_;
+  kill $KILL, $command->{pid};
+  $command->{use} = undef;
+  enter($command, "orphaned");
+}
+
+# However a supervisor has ended, its command is gone when nothing of it is left. What does not die is left alone after a
+# while, and nobody waits for it. The record is kept while the worker may still have to open the pipes.
+sub clean_up {
+  my $now = now();
+  if (my @orphaned = in_state("orphaned")) {
+    my %known = map { $_->{pid} => 1 } in_state("running", "ending");
+    %orphans = map { $_ => $orphans{$_} // $now } grep { !$known{$_} } children($$);
+    my @orphans = grep { $now - $orphans{$_} < $KILLED_MS } keys %orphans;
     kill_tree(@orphans);
-    rest($round);
-  }
-}
-
-sub read_line {
-  my $end;
-  while (($end = index($input, "\n")) < 0) { fill() }
-  my $line = substr($input, 0, $end);
-  $input = substr($input, $end + 1);
-  return $line;
-}
-
-sub read_bytes {
-  my ($length) = @_;
-  while (length($input) < $length) { fill() }
-  my $bytes = substr($input, 0, $length);
-  $input = substr($input, $length);
-  return $bytes;
-}
-
-sub fill {
-  for (;;) {
-    my $count = sysread(STDIN, $input, 65536, length($input));
-    return if $count;
-    exit 0 if defined $count; # the worker has gone
-    exit 1 if $! != $EINTR;
-  }
-}
-
-# ---- the supervisor of one command
-
-sub supervise {
-  my ($id, $launcher, $command, $out, $err) = @_;
-  my ($memory, $count, @rest) = split(/\0/, substr($command, 0, -1), -1);
-  my @steps = splice(@rest, 0, $count);
-  my ($leader, $outcome, $ending) = (0, undef, 0);
-  my $end_all = sub {
-    return if $ending++;
-    for (my $round = 1; ; $round++) {
-      kill_tree(children($$));
-      my $pid;
-      while (($pid = waitpid(-1, $WNOHANG)) > 0) { $outcome //= outcome($?) if $pid == $leader }
-      # What does not die is left to the launcher, which gives it up as well.
-      last if $pid < 0 || $round > $DEATH_ROUNDS;
-      # One that was forked meanwhile is found in the next round: its parents are dead by then.
-      rest($round);
+    for my $command (@orphaned) {
+      my @groups = @{ $command->{groups} };
+      my $is_empty = !@groups || is_empty($groups[0]);
+      kill_group_of($command) if !$is_empty;
+      next if (@orphans || !$is_empty) && $now - $command->{since} < $KILLED_MS;
+      release_groups($is_empty ? $command->{use} : undef, @groups);
+      say_line("$command->{id} gone");
+      enter($command, "gone");
     }
-    say_line("$id $outcome") if defined $outcome;
-    exit 0;
-  };
-  # Ends everything inside of the handler, because waitpid goes on waiting after it.
-  $SIG{TERM} = $SIG{INT} = $SIG{HUP} = $end_all;
-  $SIG{CHLD} = "DEFAULT";
-  $0 = "bedrock-supervisor";
-  prctl($PR_SET_CHILD_SUBREAPER, 1);
-  prctl($PR_SET_PDEATHSIG, $TERM);
-  # Should the launcher die while this is stopped, the kernel lets it go on: to it this is a job that lost its shell.
-  setpgrp(0, 0);
-  exit 0 if getppid() != $launcher;
-
-  my $self = $$;
-  $leader = fork();
-  if (!defined $leader) { say_line("$id error $!"); exit 0 }
-  become_command($self, $id, \@steps, \@rest, $out, $err) if $leader == 0;
-  close($_) for $out, $err, *STDIN;
-  $SIG{ALRM} = sub {
-    local ($!, $?);
-    return if $memory == 0 || resident(children($$)) <= $memory;
-    $outcome = "memory";
-    $end_all->();
-  };
-  tick($TICK_US);
-  while (!defined $outcome) {
-    my $pid = waitpid(-1, 0);
-    $outcome = outcome($?) if $pid == $leader;
   }
-  $end_all->();
+  for my $command (in_state("gone")) { delete $commands{ $command->{id} } if !@{ $command->{ends} } }
 }
 
-sub outcome {
-  my ($status) = @_;
-  my $signal = $status & 127;
-  return $signal ? "signal $signal" : "exit " . ($status >> 8);
+# ---- what the worker says
+
+# False: it has gone.
+sub read_input { return sysread(STDIN, $input, 65536, length($input)) }
+
+# The next one that has arrived as a whole; what is run with its fields.
+sub next_message {
+  my ($line) = $input =~ /^([^\n]*\n)/ or return;
+  my @words = split(" ", $line);
+  my $length = $words[0] eq "run" ? $words[2] : 0;
+  return if length($input) < length($line) + $length;
+  push @words, substr($input, length($line), $length) if $length;
+  $input = substr($input, length($line) + $length);
+  return @words;
 }
 
-# Of all threads of a process.
-sub children {
-  my ($pid) = @_;
-  my @found;
-  opendir(my $threads, "/proc/$pid/task") or return;
-  for my $thread (grep { !/^\./ } readdir($threads)) {
-    open(my $file, "<", "/proc/$pid/task/$thread/children") or next;
-    push @found, split(" ", <$file> // "");
+# What is run. A list is told with its length.
+sub read_order {
+  my ($fields) = @_;
+  my @fields = split(/\0/, substr($fields, 0, -1), -1);
+  my %order;
+  # The bytes that it may take (0: any), the descriptors that are not counted, what each of the others counts for, the
+  # bytes that the machine has to have left.
+  @{ $order{watch} }{qw(bytes descriptors descriptor_bytes available)} = splice(@fields, 0, 4);
+  # Of each control group the directory that it is made in, the file of those who are in it, the file that counts the
+  # deaths for want of memory (or nothing), its limits as NAME=value.
+  $order{groups} = [];
+  for (1 .. shift @fields) {
+    my %group;
+    @group{qw(parent entry events)} = splice(@fields, 0, 3);
+    $group{settings} = [splice(@fields, 0, shift @fields)];
+    push @{ $order{groups} }, \%group if $group{entry} ne "cgroup.procs" || survives_fork_into($group{parent});
   }
-  return @found;
-}
-
-# Kills these and all that comes of them, each as it is found: a tree that grows is not outrun. Who loses its parent
-# meanwhile becomes a child of this process, and is found in the next round.
-sub kill_tree {
-  my @todo = @_;
-  while (defined(my $pid = shift @todo)) {
-    my @children = children($pid);
-    kill $KILL, $pid;
-    push @todo, @children;
-  }
-}
-
-# Between two rounds: shortly, and longer where something does not die.
-sub rest {
-  my ($round) = @_;
-  select(undef, undef, undef, $round < 50 ? 0.001 : 0.02);
-}
-
-# Of all that comes of these processes, and themselves, in bytes.
-sub resident {
-  my @todo = @_;
-  my $kilobytes = 0;
-  while (defined(my $pid = shift @todo)) {
-    push @todo, children($pid);
-    open(my $file, "<", "/proc/$pid/status") or next;
-    while (<$file>) { $kilobytes += $1 if /^Vm(?:RSS|PTE|Swap):\s+(\d+)/ }
-  }
-  return 1024 * $kilobytes;
-}
-
-sub become_command {
-  my ($supervisor, $id, $steps, $fields, $out, $err) = @_;
-  $SIG{$_} = "DEFAULT" for qw(TERM INT HUP PIPE);
-  my ($cwd, $count, @rest) = @$fields;
-  my %variables = map { split(/=/, $_, 2) } splice(@rest, 0, $count);
-  syscall($syscall{setsid} + 0);
-  open(my $say, ">&", \*STDOUT);
-  chdir($cwd) or fail($say, "$id error The directory $cwd: $!");
-  open(STDIN, "<", "/dev/null");
-  open(STDOUT, ">&", $out);
-  open(STDERR, ">&", $err);
-  confine($say, $id, @$steps);
-  # After the confinement, for a change of the user undoes it.
-  prctl($PR_SET_PDEATHSIG, $KILL);
-  kill $KILL, $$ if getppid() != $supervisor;
-  %ENV = %variables;
-  { no warnings; exec { $rest[0] } @rest }
-  fail($say, "$id error $rest[0]: $!");
-}
-
-# Makes the system calls of the steps, in order; the first that fails keeps the command from running.
-sub confine {
-  my ($say, $id, @steps) = @_;
-  my (%kept, @alive);
-  STEP: for my $step (@steps) {
-    my ($name, $number, $keep, @arguments) = split(" ", $step);
-    my $optional = $name =~ s/^\?//;
-    my @values;
-    for (@arguments) {
-      my ($kind, $rest) = unpack("a a*", $_);
-      my ($hex, $result) = split(/=/, $rest, 2);
-      next STEP if defined $result && !defined $kept{$result};
-      if ($kind eq "i") { push @values, $rest + 0 }
-      elsif ($kind eq "x") { push @values, pack("H*", $hex) . (defined $result ? pack("l", $kept{$result}) : "") }
-      elsif ($kind eq "=") { defined $kept{$rest} or next STEP; push @values, $kept{$rest} + 0 }
-      elsif ($kind eq "f") {
-        push @alive, with_parent(pack("H*", $rest));
-        push @values, pack("S x6 P", length($alive[-1]) / 8, $alive[-1]);
-      }
-      else { fail($say, "$id error The sandbox has an argument that is not understood: $_") }
-    }
-    my $value = syscall($number + 0, @values);
-    if ($value == -1) {
-      next STEP if $optional;
-      fail($say, "$id error The sandbox cannot be applied ($name: $!), so nothing was run");
-    }
-    $kept{$keep} = $value if $keep ne "-";
-  }
-}
-
-# A filter cannot be told beforehand who will be the parent of what it filters.
-sub with_parent {
-  my ($program) = @_;
-  my %value = (0x7ffffffe, getppid(), 0x80000002, -getppid());
-  for (my $at = 4; $at < length($program); $at += 8) {
-    my $k = unpack("L", substr($program, $at, 4));
-    substr($program, $at, 4) = pack("l", $value{$k}) if exists $value{$k};
-  }
-  return $program;
-}
-
-# Only in a command: nothing of its parent's is run.
-sub fail {
-  my ($say, $line) = @_;
-  $line =~ tr/\n/ /; # a name may hold one, and must not speak for others
-  syswrite($say, "$line\n");
-  kill $KILL, $$;
-}
-
-# A signal that comes between Perl's last look for one and a call that waits is heard when that call is interrupted.
-sub tick {
-  my ($every) = @_;
-  syscall($syscall{setitimer} + 0, $ITIMER_REAL, pack("q4", 0, $every, 0, $every), 0);
-}
-
-# In milliseconds.
-sub now {
-  my $time = pack("q2", 0, 0);
-  syscall($syscall{clock_gettime} + 0, $CLOCK_MONOTONIC, $time);
-  my ($seconds, $nanoseconds) = unpack("q2", $time);
-  return $seconds * 1000 + $nanoseconds / 1e6;
-}
-
-sub say_line { syswrite(STDOUT, "$_[0]\n") }
-
-sub prctl {
-  my ($option, $value) = @_;
-  return syscall($syscall{prctl} + 0, $option + 0, $value + 0, 0, 0, 0);
+  $order{steps} = [splice(@fields, 0, shift @fields)]; # as step.ts writes them
+  $order{cwd} = shift @fields;
+  $order{variables} = [splice(@fields, 0, shift @fields)]; # NAME=value
+  $order{argv} = \@fields;
+  return \%order;
 }

@@ -11,7 +11,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import type { Confinement } from "./confinement.ts";
+import { openControlGroups, type ControlGroup, type ControlGroups } from "./control-groups.ts";
 import type { Lease } from "./lease.ts";
+import type { Limits } from "./limits.ts";
 import { encodeStep } from "./step.ts";
 import { architecture, numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
@@ -35,7 +37,9 @@ export type Ending =
   /** Killed because all of it together took more memory than it may. */
   | { readonly kind: "out_of_memory" }
   /** Killed before it said how it ended. */
-  | { readonly kind: "lost" };
+  | { readonly kind: "lost" }
+  /** Killed because its launcher, or the keeper, was. */
+  | { readonly kind: "orphaned" };
 
 export type Running = {
   /** Asks for the death of the program and of everything that it started. Harmless after the end. */
@@ -45,23 +49,32 @@ export type Running = {
 
 export type OnStreams = (stdout: Readable, stderr: Readable) => void;
 
-type Launcher = ChildProcessByStdio<Writable, Readable, null>;
+/** The launcher of this process, with the keeper above it, and what it runs. */
+type Launcher = {
+  readonly child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly groups: ControlGroups;
+  readonly pending: Map<string, Pending>;
+  /** It kills what runs, or is gone. */
+  isEnding: boolean;
+};
 type Pending = { readonly onStreams: OnStreams; readonly end: (ending: Ending) => void };
 
 /** Milliseconds after the end of a lease in which this process, if it can, ends the command itself and says why. */
 const GRACE_MS = 100;
+/** What is left so long after its keeper was killed is not waited for. */
+const KILLED_MS = 3_000;
 
 const SCRIPT = join(import.meta.dirname, "launcher.pl");
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
 let launcher: Launcher | null = null;
 let lastId = 0;
-const pending = new Map<string, Pending>();
 
 /** Starts a program under a supervisor. `onStreams` gets its output, real pipes, unless it was not started. */
-export function launch({ argv, cwd, env, confinement, lease }: Program, onStreams: OnStreams): Running {
+export function launch(program: Program, onStreams: OnStreams): Running {
+  const { argv, cwd, env, confinement, lease } = program;
   const arch = architecture();
-  const fields = [cwd, ...variables({ ...env, ...confinement?.env }), ...argv];
+  const fields = [cwd, ...counted(variables({ ...env, ...confinement?.env })), ...argv];
   const refusal =
     arch === null
       ? `commands cannot be run on this architecture (${process.arch})`
@@ -73,79 +86,123 @@ export function launch({ argv, cwd, env, confinement, lease }: Program, onStream
   }
   const id = String(++lastId);
   const current = (launcher ??= start(arch));
-  const steps = (confinement?.steps ?? []).map((step) => encodeStep(step, arch));
-  const confined = [String(confinement?.memoryBytes ?? 0), String(steps.length), ...steps];
-  const bytes = Buffer.from([...confined, ...fields].map((field) => `${field}\0`).join(""));
+  const { groups, pending } = current;
+  const groupsOfCommand = groups.of(confinement?.limits ?? null);
+  const order = [
+    ...watchFields(confinement?.limits),
+    String(groupsOfCommand.length),
+    ...groupsOfCommand.flatMap(groupFields),
+    ...counted((confinement?.steps ?? []).map((step) => encodeStep(step, arch))),
+    ...fields,
+  ];
+  const bytes = Buffer.from(order.map((field) => `${field}\0`).join(""));
   const until = (): number => (lease === undefined ? 0 : Math.ceil(lease.until + GRACE_MS));
   const unsubscribe = lease?.onRenewed(() => tell(current, `renew ${id} ${until()}\n`));
   const ended = new Promise<Ending>((end) => pending.set(id, { onStreams, end })).finally(unsubscribe);
   hold(current, true);
   tell(current, Buffer.concat([Buffer.from(`run ${id} ${bytes.length} ${until()}\n`), bytes]));
   const kill = (): void => {
-    if (pending.has(id)) tell(current, `kill ${id}\n`);
+    if (!pending.has(id)) return;
+    // By this process itself, because no command can have stopped it.
+    groups.kill(id);
+    tell(current, `kill ${id}\n`);
   };
   return { ended, kill };
 }
 
-function tell(child: Launcher, what: string | Buffer): void {
+function tell({ child }: Launcher, what: string | Buffer): void {
   child.stdin.write(what);
-  // A command may have stopped it.
+  // A command may have stopped the keeper, which continues the launcher.
   child.kill("SIGCONT");
 }
 
-function variables(env: Program["env"]): string[] {
-  const entries = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-  return [String(entries.length), ...entries];
+const counted = (fields: readonly string[]): string[] => [String(fields.length), ...fields];
+
+const variables = (env: Program["env"]): string[] =>
+  Object.entries(env).map(([name, value]) => `${name}=${value}`);
+
+function watchFields(limits: Limits | undefined): string[] {
+  if (limits === undefined) return ["0", "0", "0", "0"];
+  const { files, bytesPerFile, availableBytes } = limits.watch;
+  return [limits.memoryBytes, files, bytesPerFile, availableBytes].map(String);
 }
 
-/** Those that the launcher makes itself. */
-const OWN_CALLS: readonly SystemCall[] = ["prctl", "setsid", "setitimer", "clock_gettime"];
+const groupFields = ({ parent, entry, events, settings }: ControlGroup): string[] => [
+  parent,
+  entry,
+  events ?? "",
+  ...counted(settings),
+];
+
+/** Those that keeper, launcher and supervisors make themselves. */
+const OWN_CALLS: readonly SystemCall[] = [
+  ...(["prctl", "setsid", "ppoll", "rt_sigprocmask", "clock_gettime", "clone3"] as const),
+  ...(["openat", "close_range"] as const),
+];
 
 function start(arch: Architecture): Launcher {
   const numbers = OWN_CALLS.flatMap((name) => [name, String(numberOf(arch, name))]);
-  const child = spawn("perl", [SCRIPT, String(process.pid), ...numbers], {
+  const groups = openControlGroups();
+  const lists = [groups.directories, groups.leftovers].map((directories) => directories.join("\n"));
+  const child = spawn("perl", [SCRIPT, String(process.pid), ...lists, ...numbers], {
     // Out of the terminal's foreground group: Ctrl-C is for this process to act upon.
     detached: true,
     stdio: ["pipe", "pipe", "ignore"],
     env: { PATH: process.env["PATH"] },
   });
-  const gone = (ending: Ending): void => {
-    if (launcher === child) launcher = null;
-    for (const [id, { end }] of pending) {
-      pending.delete(id);
-      end(ending);
-    }
+  const started: Launcher = { child, groups, pending: new Map(), isEnding: false };
+  const end = (ending: Ending): void => {
+    forget(started);
+    for (const pending of started.pending.values()) pending.end(ending);
+    started.pending.clear();
+    groups.close();
   };
   child.once("error", ({ message }) => {
-    gone({ kind: "not_started", reason: `perl, which supervises commands, cannot be started: ${message}` });
+    end({ kind: "not_started", reason: `perl, which supervises commands, cannot be started: ${message}` });
   });
-  child.once("exit", () => gone({ kind: "lost" }));
+  child.once("exit", () => {
+    forget(started);
+    // Somebody may have killed it before it had killed everything.
+    groups.kill();
+    if (started.pending.size > 0) setTimeout(end, KILLED_MS, { kind: "orphaned" }).unref();
+  });
+  // Keeper, launcher and supervisors hold its output: the last of them has ended, and each ends after what is below it.
+  child.once("close", () => end({ kind: "orphaned" }));
   child.stdin.on("error", () => {
     // Its end says it all.
   });
-  createInterface(child.stdout).on("line", (line) => hear(child, line));
+  createInterface(child.stdout).on("line", (line) => hear(started, line));
   child.unref();
-  return child;
+  return started;
 }
 
-function hear(child: Launcher, line: string): void {
+/** The next command starts another one. */
+function forget(ending: Launcher): void {
+  ending.isEnding = true;
+  if (launcher === ending) launcher = null;
+}
+
+function hear(from: Launcher, line: string): void {
+  if (line === "lost") forget(from);
   const [, id = "", word = "", rest = ""] = /^(\d+) (\w+) ?(.*)$/.exec(line) ?? [];
-  const command = pending.get(id);
+  const command = from.pending.get(id);
   if (command === undefined) return;
   if (word === "started") {
     try {
-      const [stdout, stderr] = rest.split(" ").map((descriptor) => openPipe(child, descriptor));
+      const [stdout, stderr] = rest.split(" ").map(openPipe);
       if (stdout !== undefined && stderr !== undefined) command.onStreams(stdout, stderr);
     } catch {
       // The launcher is gone already, or no descriptor is left here: without its output it is not worth running.
-      tell(child, `kill ${id}\n`);
+      tell(from, `kill ${id}\n`);
     }
-    tell(child, `opened ${id}\n`);
+    tell(from, `opened ${id}\n`);
     return;
   }
-  pending.delete(id);
-  if (pending.size === 0) hold(child, false);
-  command.end(endingOf(word, rest));
+  from.pending.delete(id);
+  if (from.pending.size === 0) hold(from, false);
+  const ending = endingOf(word, rest);
+  const isKilled = ending.kind === "killed" || ending.kind === "lost";
+  command.end(isKilled && from.isEnding ? { kind: "orphaned" } : ending);
 }
 
 function endingOf(word: string, rest: string): Ending {
@@ -164,13 +221,11 @@ function endingOf(word: string, rest: string): Ending {
 }
 
 /** A pipe of another process, opened anew here: programs can open /dev/stdout, which they cannot on Node's own. */
-function openPipe(child: Launcher, descriptor: string): Socket {
-  const fd = openSync(`/proc/${String(child.pid)}/fd/${descriptor}`, "r");
-  return new Socket({ fd, readable: true, writable: false });
-}
+const openPipe = (path: string): Socket =>
+  new Socket({ fd: openSync(path, "r"), readable: true, writable: false });
 
 /** An idle launcher does not keep this process alive. */
-function hold(child: Launcher, held: boolean): void {
+function hold({ child }: Launcher, held: boolean): void {
   for (const stream of [child.stdin, child.stdout]) {
     if (!(stream instanceof Socket)) continue;
     if (held) stream.ref();

@@ -1,4 +1,5 @@
 /** Owns: how much a command of Restricted mode may take of the machine. */
+import { totalmem } from "node:os";
 import type { Step } from "./step.ts";
 
 export type Limits = {
@@ -6,14 +7,27 @@ export type Limits = {
   readonly cpuSeconds: number;
   /** Private memory of one process. */
   readonly dataBytes: number;
-  /** Memory of all its processes together, watched by the supervisor. */
+  /** Memory of all its processes together, counted by their control group; watched by the supervisor where there is none. */
   readonly memoryBytes: number;
   /** Open files of one process: what is on its way through sockets is memory that nobody is charged with. */
   readonly files: number;
-  /** Processes and threads of the user that it runs as. */
+  /** Its processes and threads. */
   readonly processes: number;
+  /** What its supervisor watches where no control group counts its memory. */
+  readonly watch: Watch;
 };
 
+export type Watch = {
+  /** Open files of all its processes that count for nothing. */
+  readonly files: number;
+  /** What each of the others counts for: what is on its way through a socket is in no process. */
+  readonly bytesPerFile: number;
+  /** What the whole machine must have left; else the command is killed. */
+  readonly availableBytes: number;
+};
+
+const KIB = 1024;
+const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 export const LIMITS: Limits = {
   cpuSeconds: 600,
@@ -21,11 +35,26 @@ export const LIMITS: Limits = {
   memoryBytes: 2 * GIB,
   files: 1024,
   processes: 256,
+  watch: {
+    // What programs have that do nothing with sockets; were all of these sockets, they would hold a quarter of a GiB.
+    files: 1024,
+    // A socket's buffer when it is full, as the system makes them.
+    bytesPerFile: 256 * KIB,
+    availableBytes: Math.min(totalmem() / 16, 512 * MIB),
+  },
 };
 
-const RLIMIT = { cpu: 0, fileSize: 1, data: 2, core: 4, processes: 6, files: 7, messageQueues: 12 } as const;
+const RLIMIT = {
+  ...{ cpu: 0, fileSize: 1, data: 2, core: 4, processes: 6, files: 7 },
+  ...{ signals: 11, messageQueues: 12, nice: 13, realtime: 14 },
+} as const;
+/** After a crash: in bytes, less than any has. */
+const NO_IMAGE_OF_MEMORY = 1;
+/** Signals and timers that wait; all processes of a user share a hundred times as many. */
+const SIGNALS = 256;
 /** For a process that catches the signal of the first limit. */
 const CPU_GRACE_SECONDS = 1;
+const PR_SET_THP_DISABLE = 41;
 
 export function limitSteps({ cpuSeconds, dataBytes, files, processes }: Limits): readonly Step[] {
   return [
@@ -33,11 +62,35 @@ export function limitSteps({ cpuSeconds, dataBytes, files, processes }: Limits):
     limit(RLIMIT.data, dataBytes),
     // Files in memory, which have no path that could be denied, too.
     limit(RLIMIT.fileSize, 0),
-    limit(RLIMIT.core, 0),
+    // Not 0, with which the kernel would still run the program that the system collects such images with.
+    limit(RLIMIT.core, NO_IMAGE_OF_MEMORY),
     limit(RLIMIT.messageQueues, 0),
     limit(RLIMIT.processes, processes),
     limit(RLIMIT.files, files),
+    limit(RLIMIT.signals, SIGNALS),
+    // No place before others, should the worker be allowed one.
+    limit(RLIMIT.nice, 0),
+    limit(RLIMIT.realtime, 0),
     limit(RLIMIT.cpu, cpuSeconds, cpuSeconds + CPU_GRACE_SECONDS),
+    // Of a huge page that is given back but for a few bytes, the process is charged with those few.
+    { call: "prctl", args: [PR_SET_THP_DISABLE, 1, 0, 0, 0] },
+  ];
+}
+
+const AT_FDCWD = -100;
+const O_WRONLY_CLOEXEC = 0o2000001;
+const FIRST_TO_DIE = "1000";
+
+/** Should the machine run out of memory, what is confined is killed before anything else. */
+export function firstToDieSteps(): readonly Step[] {
+  const file = { bytes: Buffer.from("/proc/self/oom_score_adj\0") };
+  return [
+    { call: "openat", args: [AT_FDCWD, file, O_WRONLY_CLOEXEC, 0], keep: "score", optional: true },
+    {
+      call: "write",
+      args: [{ result: "score" }, { bytes: Buffer.from(FIRST_TO_DIE) }, FIRST_TO_DIE.length],
+      optional: true,
+    },
   ];
 }
 

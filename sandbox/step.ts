@@ -18,6 +18,11 @@ export type Argument =
   | { readonly result: string }
   /** The address of these bytes, followed by what an earlier step returned (s32). */
   | { readonly bytes: Uint8Array; readonly result: string }
+  /**
+   * The address of these bytes, followed by a descriptor (s32) of a file, opened with `flags`: the call is made once for
+   * each of the paths that can be opened, and keeps nothing. A step has one such argument at most.
+   */
+  | { readonly bytes: Uint8Array; readonly paths: readonly Uint8Array[]; readonly flags: number }
   /** The address of a `struct sock_fprog` of these instructions. */
   | { readonly program: Uint8Array };
 
@@ -42,6 +47,8 @@ function encodeArgument(argument: Argument): string {
   if (typeof argument === "number") return `i${argument}`;
   if ("program" in argument) return `f${hex(argument.program)}`;
   if (!("bytes" in argument)) return `=${argument.result}`;
+  if ("paths" in argument)
+    return `p${hex(argument.bytes)}=${argument.flags}=${argument.paths.map(hex).join("=")}`;
   return "result" in argument ? `x${hex(argument.bytes)}=${argument.result}` : `x${hex(argument.bytes)}`;
 }
 

@@ -19,7 +19,7 @@ Each call is a new shell: directory changes and variables do not persist. There 
 
 Some commands are never run: git add with -A, --all, . or *; git push with --force; rm -rf of /, ~, .git, * and the like; what bash cannot parse.
 
-In Restricted mode commands run in a kernel sandbox: they can read files but not create, change or delete any (except writing to /dev/null), have no network access, cannot signal or inspect processes outside, and have limited memory, CPU time and processes. What it blocks fails with "Permission denied" or "Operation not permitted"; do not retry or work around it. If the task needs more, call request_mode_upgrade.`,
+In Restricted mode commands run in a kernel sandbox: they can read files (not the server's own, nor devices) but not create, change, delete or lock any (except writing to /dev/null; SQLite reads a database without locks as file:PATH?immutable=1), have no network access, cannot signal or inspect processes outside, and have limited memory, CPU time and processes. What it blocks fails with "Permission denied" or "Operation not permitted"; do not retry or work around it. If the task needs more, call request_mode_upgrade.`,
   input: z.strictObject({
     command: z.string().min(1).describe("The command line"),
     timeoutSeconds: z
@@ -33,13 +33,13 @@ In Restricted mode commands run in a kernel sandbox: they can read files but not
   }),
   async run(
     { command, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS },
-    { cwd, mode, signal, lease, onOutput, env },
+    { cwd, mode, hidden, signal, lease, onOutput, env },
   ) {
     if (command.includes("\0"))
       return failed("The command contains a NUL character, which no shell can run.");
     const danger = dangerIn(command);
     if (danger !== null) return failed(`Not run, none of it. ${danger}`);
-    const confinement = mode === "restricted" ? await confine() : null;
+    const confinement = mode === "restricted" ? await confine(hidden) : null;
     if (typeof confinement === "string") {
       // Running without enforcement would be worse than not running.
       return failed(

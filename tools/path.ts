@@ -4,8 +4,9 @@ import { realpath } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
 import { Refusal, type ToolContext } from "./tool.ts";
 
-/** An absolute path: relative ones are relative to `cwd`, `~` is the home directory. */
+/** An absolute path: relative ones are relative to `cwd`, `~` is the home directory. Throws Refusal when it cannot be one. */
 export function resolvePath(cwd: string, path: string): string {
+  if (path.includes("\0")) throw new Refusal("The path contains a NUL character, which no file's name has.");
   if (path === "~" || path.startsWith("~/")) return join(homedir(), path.slice(1));
   return isAbsolute(path) ? resolve(path) : resolve(cwd, path);
 }

@@ -139,7 +139,7 @@ export async function search(
     if (!enough.signal.aborted && !onLine(line)) enough.abort();
   });
   let complaint = "";
-  const confinement = context.mode === "restricted" ? await confine() : null;
+  const confinement = context.mode === "restricted" ? await confine(place.hidden) : null;
   if (typeof confinement === "string") throw new Refusal(`Sandbox unavailable: ${confinement}`);
   const { exitCode, spawnError, timedOut, flooded } = await runCommand({
     confinement,

@@ -1,13 +1,18 @@
 /** Owns: the options under which each activity is called (docs/temporal.md has the measurements behind them). */
 import {
   ActivityCancellationType,
+  ActivityFailure,
+  ApplicationFailure,
   proxyActivities,
+  isCancellation,
   proxyLocalActivities,
+  sleep,
   type ActivityInterfaceFor,
   type ActivityOptions,
 } from "@temporalio/workflow";
-import type { ConversationActivities, ToolActivities } from "../activities/contract.ts";
-import { toolsQueue } from "./contract.ts";
+import type { ConversationActivities, ToolActivities } from "../protocol/activities.ts";
+import { isUnsigned } from "../protocol/unsigned.ts";
+import { toolsQueue } from "../protocol/workflow.ts";
 
 /** A worker that does not beat for this long is taken for dead. */
 const HEARTBEAT_TIMEOUT = "2 seconds";
@@ -30,7 +35,12 @@ const IDEMPOTENT: ActivityOptions = {
 
 export const { requestLlm, requestContinuation, executeTool } =
   proxyActivities<ConversationActivities>(EFFECT);
-export const { load, commit, messageExists, remove } = proxyActivities<ConversationActivities>(IDEMPOTENT);
+
+const idempotent = proxyActivities<ConversationActivities>(IDEMPOTENT);
+export const load = trusted(idempotent.load);
+export const commit = trusted(idempotent.commit);
+export const messageExists = trusted(idempotent.messageExists);
+export const remove = trusted(idempotent.remove);
 
 /** In the worker that has this workflow, at once: there is nothing to wait for, and nothing to try again. */
 export const { stopTools } = proxyLocalActivities<ConversationActivities>({
@@ -41,3 +51,28 @@ export const { stopTools } = proxyLocalActivities<ConversationActivities>({
 /** The queue that only workers on this host poll. */
 export const toolsOn = (host: string): ActivityInterfaceFor<ToolActivities> =>
   proxyActivities<ToolActivities>({ ...EFFECT, taskQueue: toolsQueue(host) });
+
+const ASK_AGAIN_AFTER_MS = 1_000;
+
+/** Asks again while it is not one of our workers that has answered: any program can take a task from the server. */
+function trusted<I, O>(call: (input: I) => Promise<O>): (input: I) => Promise<O> {
+  return async (input) => {
+    for (;;) {
+      try {
+        const answer = await call(input);
+        if (!isUnsigned(answer)) return answer;
+      } catch (error) {
+        const cause = error instanceof ActivityFailure ? error.cause : null;
+        const isForged = cause instanceof ApplicationFailure && reasonIn(cause) === null;
+        if (isCancellation(error) || !isForged) throw error;
+      }
+      await sleep(ASK_AGAIN_AFTER_MS, { summary: "after an answer that is not signed" });
+    }
+  };
+}
+
+/** What a worker of ours says of a failure: its message is not signed, its details are. null: nobody of ours says it. */
+export function reasonIn({ details }: ApplicationFailure): string | null {
+  const [reason] = details ?? [];
+  return typeof reason === "string" ? reason : null;
+}

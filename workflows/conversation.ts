@@ -1,60 +1,332 @@
 /**
- * Owns: the workflow `conversation`: how a run begins and ends. It ends when the conversation is archived,
- * removed, finished (a sub-agent), or has been idle for long, and hands over when its history is long; the
- * conversation itself does not end with it.
+ * Owns: the workflow `conversation`: its phases, what happens at a divergence, and how a run ends. It ends when the
+ * conversation is archived, removed, finished (a sub-agent) or has been idle for long, and hands over when its history
+ * is long; the conversation itself does not end with it.
+ * Not here: one history from its beginning to its divergence (session.ts); what people ask (commands.ts).
  */
-import { CancellationScope, continueAsNew, setHandler } from "@temporalio/workflow";
-import { isWorking, type SubAgentOutcome } from "../machine/conversation.ts";
+import {
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  continueAsNew,
+  setHandler,
+  sleep,
+} from "@temporalio/workflow";
+import type { ConversationMetadata, Loaded, StoredConversation } from "../protocol/activities.ts";
+import type { RowVersion } from "../protocol/commit.ts";
+import type { Context } from "../machine/context.ts";
+import { isWorking, newConversation, type SubAgentOutcome } from "../machine/conversation.ts";
 import { outcomeOf } from "../machine/outcome.ts";
-import { stateQuery, type ConversationStart } from "./contract.ts";
-import { Runtime } from "./runtime.ts";
-import { handleSignals } from "./signals.ts";
-import { handleUpdates } from "./updates.ts";
+import type { ConversationConfig } from "../protocol/conversation.ts";
+import { isUnsigned } from "../protocol/unsigned.ts";
+import { load, remove } from "./activities.ts";
+import { handleCommands } from "./commands.ts";
+import type { Divergence } from "./commits.ts";
+import { stateQuery, type ConversationStart } from "../protocol/workflow.ts";
+import { isHistoryLong } from "./history-length.ts";
+import { lostNote, withoutWithdrawn, type Request } from "./requests.ts";
+import { Session, type Applied, type Beginning } from "./session.ts";
 
 const IDLE_CLOSE_MS = 24 * 60 * 60 * 1_000;
+const REMOVE_WITHIN_MS = 5_000;
+/** After the second refusal in a row; doubled by each further one, up to a minute. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+const FORK_NOTE =
+  "This conversation's workflow was reset or started anew. It continues from what is stored; nothing stored was changed.";
+const UNSTORABLE = "its text could not be stored.";
+const refusedNote = (reason: string): string =>
+  `The last step of this conversation could not be stored (${reason}). It continues from what is stored before it.`;
 
 export async function conversation(start: ConversationStart): Promise<SubAgentOutcome | null> {
-  const runtime = new Runtime(start);
-  handleUpdates(runtime);
-  handleSignals(runtime);
-  setHandler(stateQuery, () => ({
-    conversation: runtime.conversation,
-    step: runtime.ledger.step,
-    batchId: runtime.ledger.batchId,
-    unconfirmed: runtime.ledger.unconfirmed.length,
-  }));
+  // Nobody of ours has started it. The next message starts the conversation from its row.
+  if (isUnsigned(start)) return null;
+  const lifecycle = new Lifecycle(start);
+  handleCommands(lifecycle);
+  setHandler(stateQuery, () => {
+    const session = lifecycle.latest;
+    return {
+      conversation: session?.conversation ?? newConversation("restricted", 0),
+      step: session?.ledger.step ?? 0,
+      batchId: session?.ledger.batchId ?? null,
+      unconfirmed: session?.ledger.unconfirmed.length ?? 0,
+    };
+  });
   // `temporal workflow cancel` counts as the person's cancel; it does not end the workflow. A sub-agent whose parent's
   // workflow has ended gets the same from the server.
-  CancellationScope.current().cancelRequested.catch(async () => {
-    await runtime.wait(() => runtime.isReady);
-    runtime.wasCancelled = true;
-    const by = runtime.identity?.context.isSubAgent === true ? "parent" : "user";
-    runtime.apply({ kind: "user_cancel", clearQueue: false, by });
-  });
-  return CancellationScope.nonCancellable(() => live(runtime, start));
+  CancellationScope.current().cancelRequested.catch(() => lifecycle.cancel());
+  return CancellationScope.nonCancellable(() => live(lifecycle, start));
 }
 
-async function live(runtime: Runtime, start: ConversationStart): Promise<SubAgentOutcome | null> {
-  if (start.carried === undefined) await runtime.load(start.redeliver ?? [], false);
-  else runtime.resume(start.carried);
+async function live(lifecycle: Lifecycle, start: ConversationStart): Promise<SubAgentOutcome | null> {
+  await lifecycle.begin();
   for (;;) {
-    const before = runtime.ledger.step;
-    const leaves = await runtime.waitFor(
-      () => runtime.rests && (isOver(runtime) || runtime.isSpent),
+    const before = lifecycle.session?.ledger.step;
+    const leaves = await lifecycle.waitFor(
+      () => lifecycle.isQuiescent && (lifecycle.isOver || lifecycle.shouldContinueAsNew),
       IDLE_CLOSE_MS,
     );
+    const { session } = lifecycle;
     if (!leaves) {
-      const idle = runtime.rests && before === runtime.ledger.step && !isWorking(runtime.conversation.state);
-      if (idle) return null;
+      const isIdle = lifecycle.isQuiescent && session !== null && before === session.ledger.step;
+      if (isIdle && !isWorking(session.conversation.state)) return null;
       continue;
     }
-    const carried = isOver(runtime) ? null : runtime.carry();
-    if (carried === null) return outcomeOf(runtime.conversation.state);
+    const carried = lifecycle.isOver ? null : (session?.toContinueAsNew() ?? null);
+    if (carried === null) return session === null ? null : outcomeOf(session.conversation.state);
     await continueAsNew<typeof conversation>({ conversationId: start.conversationId, carried });
   }
 }
 
-const isOver = (runtime: Runtime): boolean =>
-  runtime.identity === null ||
-  outcomeOf(runtime.conversation.state) !== null ||
-  (runtime.archived && !isWorking(runtime.conversation.state));
+type Phase =
+  /** The row is being read, for the first time or after a divergence. */
+  | { readonly kind: "loading" }
+  /** There is neither a row nor a create input. */
+  | { readonly kind: "absent" }
+  | { readonly kind: "open"; readonly session: Session }
+  /** The rows are being deleted, or are gone. */
+  | { readonly kind: "removed" };
+
+/** One run of the workflow: one session after the other. */
+export class Lifecycle {
+  readonly #start: ConversationStart;
+  readonly #scope = new CancellationScope({ cancellable: false });
+  #phase: Phase = { kind: "loading" };
+  #latest: Session | null = null;
+  #isCancelled = false;
+  #created = false;
+
+  constructor(start: ConversationStart) {
+    this.#start = start;
+  }
+
+  /** null: there is none now. */
+  get session(): Session | null {
+    return this.#phase.kind === "open" ? this.#phase.session : null;
+  }
+
+  /** Of now, or while the row is being loaded the one before. */
+  get latest(): Session | null {
+    return this.#latest;
+  }
+
+  /** This run made the row. */
+  get created(): boolean {
+    return this.#created;
+  }
+
+  get #isRemoved(): boolean {
+    return this.#phase.kind === "removed";
+  }
+
+  /** Nothing in flight, nothing unconfirmed, nobody waiting for an answer. */
+  get isQuiescent(): boolean {
+    return this.#phase.kind !== "loading" && this.session?.isQuiescent !== false && allHandlersFinished();
+  }
+
+  /** The server asks a run only once to cancel. */
+  get shouldContinueAsNew(): boolean {
+    return this.#isCancelled || isHistoryLong();
+  }
+
+  /** There is nothing more to do for this workflow. */
+  get isOver(): boolean {
+    if (this.session === null) return this.#phase.kind !== "loading";
+    const { conversation, archived } = this.session;
+    return outcomeOf(conversation.state) !== null || (archived && !isWorking(conversation.state));
+  }
+
+  async begin(): Promise<void> {
+    const { carried } = this.#start;
+    if (carried === undefined) return this.#load();
+    this.#open({ ...carried, row: carried, createInput: null, refusals: 0 }).resume(carried.operations);
+  }
+
+  /** The session as soon as the row is loaded; null: there is no such conversation (any more). */
+  async ready(): Promise<Session | null> {
+    while (this.#phase.kind === "loading") await this.wait(() => this.#phase.kind !== "loading");
+    return this.session;
+  }
+
+  /** Runs what must go on in a workflow that was cancelled, too. */
+  nonCancellable<T>(work: () => Promise<T>): Promise<T> {
+    return this.#scope.run(work);
+  }
+
+  wait(isSo: () => boolean): Promise<void> {
+    return this.nonCancellable(() => condition(isSo));
+  }
+
+  /** False when the time has passed first. */
+  waitFor(isSo: () => boolean, milliseconds: number): Promise<boolean> {
+    return this.nonCancellable(() => condition(isSo, milliseconds));
+  }
+
+  /**
+   * Asks Postgres whether the row is where this session's history is; else the next session begins.
+   *
+   * @returns whether what was true before is so no more.
+   */
+  async verify(): Promise<boolean> {
+    const { session } = this;
+    if (session === null) return false;
+    await session.verify();
+    await this.ready();
+    return session.isClosed;
+  }
+
+  /**
+   * Somebody has seen the row at that version; null: it was not there. Where this history has not come to it yet the row
+   * is loaded. One that is older may have been seen just before this history went on: Postgres is asked, and what is
+   * asked of the conversation meanwhile does not wait.
+   */
+  async follow(row: RowVersion | null): Promise<void> {
+    const { session } = this;
+    if (session === null || (row !== null && session.ledger.has(row))) return;
+    if (row !== null && session.isBehind(row)) await this.#load({ kind: "fork", requests: session.close() });
+    else void this.verify();
+  }
+
+  /** The server was asked to cancel the workflow. */
+  async cancel(): Promise<void> {
+    const session = await this.ready();
+    this.#isCancelled = true;
+    if (session === null) return;
+    const event = {
+      kind: "user_cancel",
+      clearQueue: false,
+      by: session.isSubAgent ? "parent" : "user",
+    } as const;
+    if (session.apply(event).kind === "ignored" && (await this.verify())) this.session?.apply(event);
+  }
+
+  /** Cancels until nothing works any more; follow-ups that start after a cancel are cancelled, too. */
+  async stop(): Promise<void> {
+    for (;;) {
+      const session = await this.ready();
+      if (session === null || !isWorking(session.conversation.state)) return;
+      session.apply({ kind: "user_cancel", clearQueue: false, by: "user" });
+      await this.wait(() => session.isClosed || session.conversation.state.kind !== "cancelling");
+    }
+  }
+
+  /** Archiving stops the work first. @returns the session that has it */
+  async archive(archived: boolean): Promise<Session | null> {
+    if (archived) await this.stop();
+    for (;;) {
+      const session = await this.ready();
+      if (session?.setArchived(archived).kind !== "dropped") return session;
+    }
+  }
+
+  /** Stops the work and deletes the rows; a tool that will not die does not keep them alive. */
+  async remove(): Promise<void> {
+    if ((await this.ready()) === null) return;
+    let isStopped = false;
+    void this.stop().then(() => (isStopped = true));
+    await this.waitFor(() => isStopped, REMOVE_WITHIN_MS);
+    const { conversationId } = this.#start;
+    const createdAt = this.#latest?.createdAt ?? null;
+    this.#latest?.close();
+    this.#phase = { kind: "removed" };
+    await this.nonCancellable(() => remove({ conversationId, createdAt }));
+  }
+
+  /**
+   * Begins a session from the row, which is the truth (architecture, rule 10): without a past, and after a divergence,
+   * which has closed the session before.
+   */
+  async #load(divergence: Divergence | null = null): Promise<void> {
+    this.#phase = { kind: "loading" };
+    if (divergence?.kind === "refused") await this.#pauseAfter(divergence.inARow);
+    const requests = divergence?.requests ?? [];
+    const askedMessageIds = requests.flatMap((each) =>
+      each.kind === "user_message" ? [each.messageId] : [],
+    );
+    const { conversationId, createInput: wanted = null } = this.#start;
+    // Whoever diverges has a row, or had one: of a sub-agent that its parent's removal took along.
+    const createInput = divergence === null ? wanted : null;
+    const loaded =
+      createInput?.context === undefined
+        ? await this.nonCancellable(() => load({ conversationId, createInput, askedMessageIds }))
+        : unasked(createInput.config, createInput.context);
+    if (this.#isRemoved) return;
+    if (loaded?.stored) {
+      this.#continue(loaded, loaded.stored, divergence);
+      return;
+    }
+    if (loaded === null || createInput === null) {
+      this.#phase = { kind: "absent" };
+      return;
+    }
+    this.#created = true;
+    this.#open({
+      ...loaded,
+      conversation: newConversation(createInput.mode, loaded.context.contextWindow),
+      archived: false,
+      createdAt: new Date().toISOString(),
+      recentMessages: [],
+      row: null,
+      createInput,
+      refusals: 0,
+    }).begin(createInput);
+  }
+
+  /** A working state that nobody works for is put to idle, and what people were told is asked again. */
+  #continue(fixed: ConversationMetadata, stored: StoredConversation, divergence: Divergence | null): void {
+    const refusals = divergence?.kind === "refused" ? divergence.inARow : 0;
+    const session = this.#open({ ...fixed, ...stored, row: stored, createInput: null, refusals });
+    session.show();
+    if (divergence?.kind === "fork") tell(session, FORK_NOTE);
+    if (divergence?.kind === "refused") tell(session, refusedNote(divergence.reason));
+    session.apply({ kind: "restarted", policy: "idle" });
+    const known = new Set(stored.knownMessageIds);
+    for (const request of withoutWithdrawn(divergence?.requests ?? [], known)) {
+      // What is given again and refused again is given up. Its text may be what Postgres does not take.
+      if (refusals > 1)
+        tell(session, lostNote(request.kind === "user_message" ? { ...request, text: UNSTORABLE } : request));
+      else giveAgain(session, request);
+    }
+  }
+
+  #open(beginning: Beginning): Session {
+    const session = new Session(beginning, {
+      scope: this.#scope,
+      shouldContinueAsNew: () => this.shouldContinueAsNew,
+      onDivergence: (divergence) => void this.#load(divergence),
+    });
+    this.#latest = session;
+    this.#phase = { kind: "open", session };
+    return session;
+  }
+
+  /** What is refused once may be so by chance; what is refused again is not asked for without end. */
+  async #pauseAfter(refusals: number): Promise<void> {
+    if (refusals < 2) return;
+    const pause = Math.min(FIRST_PAUSE_MS * 2 ** (refusals - 2), LONGEST_PAUSE_MS);
+    await this.nonCancellable(() => sleep(pause, { summary: "after a commit that was refused" }));
+  }
+}
+
+/** Accepted is accepted: a message that cannot start a run now waits for the end of the one that can. */
+function giveAgain(session: Session, request: Request): void {
+  if (request.kind === "archive") {
+    session.setArchived(request.archived);
+    return;
+  }
+  if (session.apply(request).kind !== "rejected") return;
+  const isMessage = request.kind === "user_message";
+  if (isMessage && session.apply({ ...request, delivery: "followUp" }).kind === "accepted") return;
+  tell(session, lostNote(request));
+}
+
+const tell = (session: Session, text: string): Applied => session.apply({ kind: "noted", text });
+
+/** A first run whose context is known looks for no row: if there is one, its first commit is a fork. */
+const unasked = (config: ConversationConfig, context: Context): Loaded => ({
+  config,
+  context,
+  subAgentContext: context,
+  stored: null,
+});

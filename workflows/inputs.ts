@@ -2,10 +2,12 @@
  * Owns: what comes in through signals and updates, checked by plain guards: it may be typed by hand at a CLI, and
  * what throws in a workflow blocks the conversation. Each function gives the input with its defaults, or null.
  */
+import type { RowVersion } from "../protocol/commit.ts";
 import type { CancelledBy, Decision } from "../machine/conversation.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
 import { jsonBytes, TEXT_BYTES } from "../machine/size.ts";
-import type { SendMessageInput } from "./contract.ts";
+import { isUnsigned } from "../protocol/unsigned.ts";
+import type { SendMessageInput } from "../protocol/workflow.ts";
 
 /** `messageId` may be left out by a signal. */
 export function readMessage(
@@ -23,10 +25,11 @@ export function readMessageId(input: unknown): string | null {
   return isId(messageId) ? messageId : null;
 }
 
-/** No input means the defaults: a person's cancel. */
+/** Without fields it means the defaults: a person's cancel. */
 export function readCancel(
   input: unknown,
 ): { readonly clearQueue: boolean; readonly by: CancelledBy } | null {
+  if (!isGiven(input)) return null;
   const { clearQueue = false, by = "user" } = fields(input);
   return typeof clearQueue === "boolean" && isCanceller(by) ? { clearQueue, by } : null;
 }
@@ -42,13 +45,45 @@ export function readDecision(
 
 /** Archiving is what the name says; `archived: false` takes it back. */
 export function readArchive(input: unknown): { readonly archived: boolean } | null {
+  if (!isGiven(input)) return null;
   const { archived = true } = fields(input);
   return typeof archived === "boolean" ? { archived } : null;
 }
 
-export function readRestart(input: unknown): { readonly policy: "idle" | "resume" } | null {
-  const { policy } = fields(input);
-  return policy === "idle" || policy === "resume" ? { policy } : null;
+/**
+ * There is an object, and one of ours has signed it if anybody signs: what has no input cannot be signed. Every signal
+ * and every update that changes anything has one.
+ */
+export function isGiven(input: unknown): boolean {
+  return typeof input === "object" && input !== null && !isUnsigned(input);
+}
+
+/** What cannot be taken back is asked for by its name, so that a copy of another signed input does not ask for it. */
+export function names(input: unknown, order: "remove" | "triggerContinuation"): boolean {
+  return isGiven(input) && fields(input)[order] === true;
+}
+
+type Restart = {
+  readonly policy: "idle" | "resume";
+  /** undefined where it is not said. */
+  readonly row: RowVersion | null | undefined;
+  readonly restarts: number;
+};
+
+export function readRestart(input: unknown): Restart | null {
+  const { policy, row, restarts } = fields(input);
+  if (policy !== "idle" && policy !== "resume") return null;
+  return {
+    policy,
+    row: row === null ? null : readRow(input),
+    restarts: typeof restarts === "number" ? restarts : 0,
+  };
+}
+
+/** What the caller has read of the row; undefined where it has not. */
+export function readRow(input: unknown): RowVersion | undefined {
+  const { step, batchId } = fields(fields(input)["row"]);
+  return typeof step === "number" && typeof batchId === "string" ? { step, batchId } : undefined;
 }
 
 /** As at the API. */

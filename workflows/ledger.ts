@@ -2,12 +2,17 @@
  * Owns: the numbered batches of a run and which of them Postgres has confirmed; sees a fork when an answer does
  * not fit what was written (architecture, rule 2). Performs nothing itself.
  */
-import { uuid4 } from "@temporalio/workflow";
-import { pack, toBatch, type Batch, type Committed } from "../machine/batch.ts";
-import type { Conversation } from "../machine/conversation.ts";
-import type { Effect } from "../machine/effect.ts";
+import {
+  COMMIT_BYTES,
+  pack,
+  toBatch,
+  type Batch,
+  type Change,
+  type Committed,
+  type RowVersion,
+} from "../protocol/commit.ts";
 import { timestamp } from "../machine/ids.ts";
-import { COMMIT_BYTES, jsonBytes } from "../machine/size.ts";
+import { jsonBytes } from "../machine/size.ts";
 
 /** With what it adds to a commit, in bytes: as the last one, with its value, and before another. */
 type Unconfirmed = { readonly batch: Batch; readonly asLast: number; readonly before: number };
@@ -15,11 +20,14 @@ type Unconfirmed = { readonly batch: Batch; readonly asLast: number; readonly be
 export class Ledger {
   #step: number;
   #batchId: string | null;
+  #confirmed: RowVersion | null;
   #unconfirmed: Unconfirmed[] = [];
 
-  constructor(step: number, batchId: string | null) {
-    this.#step = step;
-    this.#batchId = batchId;
+  /** @param confirmed what the row has; null: there is no row yet. */
+  constructor(confirmed: RowVersion | null) {
+    this.#step = confirmed?.step ?? 0;
+    this.#batchId = confirmed?.batchId ?? null;
+    this.#confirmed = confirmed;
   }
 
   get step(): number {
@@ -29,6 +37,11 @@ export class Ledger {
   /** Of the last batch; null before the first. */
   get batchId(): string | null {
     return this.#batchId;
+  }
+
+  /** The last step that Postgres is known to have; null before the first. */
+  get confirmed(): RowVersion | null {
+    return this.#confirmed;
   }
 
   /** Everything that the next commit has to carry: a cancel may overtake the batch of what it cancels. */
@@ -54,10 +67,10 @@ export class Ledger {
     return bytes <= COMMIT_BYTES;
   }
 
-  record(conversation: Conversation, effects: readonly Effect[], archived: boolean | null, at: number): void {
-    const id = uuid4();
+  /** @param id of the step (step-id.ts). */
+  record(id: string, change: Change, archived: boolean | null, at: number): void {
     const head = { step: this.#step + 1, id, previous: this.#batchId, at: timestamp(at) };
-    const batch: Batch = { ...toBatch(head, conversation, effects), archived };
+    const batch: Batch = { ...toBatch(head, change), archived };
     const { conversation: _value, ...whole } = batch;
     this.#unconfirmed.push({ batch, asLast: jsonBytes(pack([batch])), before: jsonBytes(whole) });
     this.#step = head.step;
@@ -65,11 +78,23 @@ export class Ledger {
   }
 
   /** Takes note of a commit's answer, late ones included. Says whether the row belongs to this history. */
-  confirm(answer: Committed): "ours" | "fork" {
-    if (answer.fork || answer.confirmed > this.#step) return "fork";
-    const same = this.unconfirmed.find((batch) => batch.step === answer.confirmed);
-    if (same !== undefined && same.id !== answer.batchId) return "fork";
-    this.#unconfirmed = this.#unconfirmed.filter(({ batch }) => batch.step > answer.confirmed);
+  confirm({ fork, confirmed: step, batchId }: Committed): "ours" | "fork" {
+    if (fork || batchId === null) return "fork";
+    if (this.isOld(step)) return "ours";
+    if (!this.has({ step, batchId })) return "fork";
+    this.#confirmed = { step, batchId };
+    this.#unconfirmed = this.#unconfirmed.filter(({ batch }) => batch.step > step);
     return "ours";
+  }
+
+  /** Whether a row of this version is where this history is, or was before the steps that are not confirmed. */
+  has({ step, batchId }: RowVersion): boolean {
+    if (step === this.#confirmed?.step) return batchId === this.#confirmed.batchId;
+    return this.#unconfirmed.some(({ batch }) => batch.step === step && batch.id === batchId);
+  }
+
+  /** A row of this step was read before the last confirmation, or Postgres has lost steps since. */
+  isOld(step: number): boolean {
+    return step < (this.#confirmed?.step ?? 0);
   }
 }

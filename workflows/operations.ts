@@ -9,19 +9,20 @@ import {
   isCancellation,
   sleep,
 } from "@temporalio/workflow";
-import type { EffectInput, Performed, RequestEvent, ToolEvent } from "../activities/contract.ts";
+import type { EffectInput, Performed, RequestEvent, ToolEvent } from "../protocol/activities.ts";
 import type { Operation } from "../machine/effect.ts";
 import type { ConversationEvent } from "../machine/event.ts";
-import type { Profile } from "../machine/profile.ts";
+import type { ConversationConfig } from "../protocol/conversation.ts";
 import { namesOf } from "../machine/wording.ts";
-import { requestContinuation, requestLlm } from "./activities.ts";
-import type { Commits } from "./commits.ts";
+import { isUnsigned } from "../protocol/unsigned.ts";
+import { reasonIn, requestContinuation, requestLlm } from "./activities.ts";
+import { refusalIn, type Commits } from "./commits.ts";
 import type { SubAgents } from "./sub-agents.ts";
 import type { ToolHost } from "./tool-host.ts";
 
 /** What an operation needs from its conversation while it runs. */
 export type Surroundings = {
-  readonly profile: Profile;
+  readonly config: ConversationConfig;
   readonly tools: ToolHost;
   readonly subAgents: SubAgents;
   readonly commits: Commits;
@@ -79,37 +80,37 @@ export async function perform(
   scope: CancellationScope,
   around: Surroundings,
 ): Promise<ConversationEvent | null> {
-  const { profile, tools, subAgents, commits } = around;
+  const { config, tools, subAgents, commits } = around;
   switch (operation.kind) {
     case "request_llm": {
       const { requestId, attempt } = operation;
-      const options = { summary: attempt === 1 ? profile.model : `${profile.model}, attempt ${attempt}` };
-      return carry<RequestEvent>(
+      const options = { summary: attempt === 1 ? config.model : `${config.model}, attempt ${attempt}` };
+      return commitThenRun<RequestEvent>(
         scope,
         commits,
-        (input) => requestLlm.executeWithOptions(options, [{ ...input, profile, requestId }]),
+        (input) => requestLlm.executeWithOptions(options, [{ ...input, config, requestId }]),
         (problem) => requestLost(requestId, problem),
       );
     }
     case "request_continuation": {
       const { requestId, rejectedToolCalls } = operation;
       const options = { summary: "summary of the conversation" };
-      return carry<RequestEvent>(
+      return commitThenRun<RequestEvent>(
         scope,
         commits,
         (input) =>
           requestContinuation.executeWithOptions(options, [
-            { ...input, profile, requestId, rejectedTools: namesOf(rejectedToolCalls) },
+            { ...input, config, requestId, rejectedTools: namesOf(rejectedToolCalls) },
           ]),
         (problem) => requestLost(requestId, problem),
       );
     }
     case "execute_tool": {
       const { operationId, call, mode } = operation;
-      return carry<ToolEvent>(
+      return commitThenRun<ToolEvent>(
         scope,
         commits,
-        (input) => tools.execute({ ...input, profile, operationId, call, mode }, commits),
+        (input) => tools.execute({ ...input, config, operationId, call, mode }, commits),
         () => interrupted(operationId),
       );
     }
@@ -122,7 +123,7 @@ export async function perform(
         .catch(nothingIfCancelled);
     case "spawn_sub_agent": {
       const { subAgent } = operation;
-      const outcome = await scope.run(() => subAgents.run(subAgent, commits.settle()));
+      const outcome = await scope.run(() => subAgents.run(subAgent, commits.flush()));
       return { kind: "sub_agent_finished", id: subAgent.id, outcome };
     }
   }
@@ -132,7 +133,7 @@ export async function perform(
  * Calls an activity that commits first. One that could not commit has not started, so it may be called again
  * once Postgres answers; one that ended in any other way without an answer is lost.
  */
-async function carry<E extends ConversationEvent>(
+async function commitThenRun<E extends ConversationEvent>(
   scope: CancellationScope,
   commits: Commits,
   call: (input: EffectInput) => Promise<Performed<E>>,
@@ -140,8 +141,10 @@ async function carry<E extends ConversationEvent>(
 ): Promise<E> {
   for (let order = 0; ; order++) {
     try {
-      while (!commits.hasRoom) await commits.settle();
-      const performed = await scope.run(() => call({ ...commits.pending(), order }));
+      while (!commits.hasRoom) await commits.flush();
+      const performed = await scope.run(() => call({ ...commits.pending(), dispatchAttempt: order }));
+      // Somebody else has answered. Whether one of our workers had begun is not known.
+      if (isUnsigned(performed)) return lost(null);
       switch (performed.kind) {
         case "done":
           commits.confirm(performed.committed);
@@ -151,12 +154,17 @@ async function carry<E extends ConversationEvent>(
           return lost(null);
         case "not_started":
           if (scope.consideredCancelled) return lost(null);
-          await commits.settle();
+          await commits.flush();
       }
     } catch (error) {
       if (isCancellation(error)) return lost(null);
       if (!(error instanceof ActivityFailure)) throw error;
-      return lost(error.cause instanceof ApplicationFailure ? error.cause.message : null);
+      const refusal = refusalIn(error);
+      if (refusal !== null) {
+        commits.refuse(refusal);
+        return lost(null);
+      }
+      return lost(error.cause instanceof ApplicationFailure ? reasonIn(error.cause) : null);
     }
   }
 }

@@ -4,8 +4,8 @@
  * Postgres, where the API looks first.
  */
 import type { QueuedMessage } from "../machine/conversation.ts";
-import type { Effect } from "../machine/effect.ts";
-import type { RecentMessage } from "./contract.ts";
+import type { Message } from "../machine/message.ts";
+import type { RecentMessage } from "../protocol/workflow.ts";
 
 /** More than can be accepted between the API's look into Postgres and its update. */
 const REMEMBERED = 128;
@@ -26,11 +26,11 @@ export class RecentMessages {
   }
 
   /** Notes what a transition stored and what waits after it. */
-  note(effects: readonly Effect[], queue: readonly QueuedMessage[]): void {
+  note(messages: readonly Message[], queue: readonly QueuedMessage[]): void {
     for (const { messageId, delivery } of queue) this.#set({ messageId, sequence: null, delivery });
-    for (const effect of effects) {
-      if (effect.kind !== "persist_message" || effect.message.type !== "user") continue;
-      const { id, sequence, display } = effect.message;
+    for (const message of messages) {
+      if (message.type !== "user") continue;
+      const { id, sequence, display } = message;
       this.#set({ messageId: id, sequence, delivery: display.kind });
     }
     for (const id of this.#messages.keys()) {

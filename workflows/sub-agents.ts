@@ -15,14 +15,15 @@ import {
 } from "@temporalio/workflow";
 import type { Context } from "../machine/context.ts";
 import type { SubAgentOutcome, SubAgentTask } from "../machine/conversation.ts";
-import type { Profile } from "../machine/profile.ts";
+import type { ConversationConfig } from "../protocol/conversation.ts";
+import { isUnsigned } from "../protocol/unsigned.ts";
 import {
   cancelSignal,
   CONVERSATION_WORKFLOW,
   type ConversationStart,
-  type Opening,
+  type CreateInput,
   WORKFLOW_TASK_TIMEOUT,
-} from "./contract.ts";
+} from "../protocol/workflow.ts";
 import { attributesOf } from "./visibility.ts";
 
 type SubAgentWorkflow = (start: ConversationStart) => Promise<SubAgentOutcome | null>;
@@ -37,7 +38,7 @@ const UNENDING: SubAgentOutcome = { error: "Its workflow could not be ended.", e
 const GONE: SubAgentOutcome = { error: "The sub-agent was removed.", errorKind: "interrupted" };
 
 /** `subAgentContext`: of those that have its model. */
-type Parent = { readonly profile: Profile; readonly subAgentContext: Context };
+type Parent = { readonly config: ConversationConfig; readonly subAgentContext: Context };
 
 const FIRST_PAUSE_MS = 100;
 /** Half a minute in all. */
@@ -64,16 +65,16 @@ export class SubAgents {
     try {
       await committed;
       if (this.#stopped.has(id)) return NOT_STARTED;
-      const opening = openingOf(task, this.#parent);
+      const createInput = createInputOf(task, this.#parent);
       const handle = await startChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
         ...childOptions(id),
-        args: [{ conversationId: id, opening }],
-        typedSearchAttributes: attributesOf(opening),
+        args: [{ conversationId: id, createInput }],
+        typedSearchAttributes: attributesOf(createInput),
         staticSummary: `sub-agent: ${oneLine(task.task)}`,
       });
       this.#handles.set(id, handle);
       if (this.#stopped.has(id)) await stop(handle, "parent");
-      return (await withTimeLimit(handle, task.timeoutSeconds)) ?? GONE;
+      return signed(await withTimeLimit(handle, task.timeoutSeconds)) ?? GONE;
     } catch {
       return await endFromRow(id);
     } finally {
@@ -129,7 +130,7 @@ async function endFromRow(id: string): Promise<SubAgentOutcome> {
         args: [{ conversationId: id }],
         staticSummary: "sub-agent, ended from outside",
       });
-      return outcome ?? GONE;
+      return signed(outcome) ?? GONE;
     } catch (error) {
       if (isCancellation(error)) return GONE;
       await stop(getExternalWorkflowHandle(id), "parent").catch(() => undefined);
@@ -139,6 +140,12 @@ async function endFromRow(id: string): Promise<SubAgentOutcome> {
   return UNENDING;
 }
 
+/** @throws where it is not one of our workers that has ended it. */
+function signed(outcome: SubAgentOutcome | null): SubAgentOutcome | null {
+  if (isUnsigned(outcome)) throw new Error("The outcome is not signed.");
+  return outcome;
+}
+
 const childOptions = (workflowId: string) => ({
   workflowId,
   workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
@@ -146,22 +153,22 @@ const childOptions = (workflowId: string) => ({
 });
 
 /** REQ-BED-018: Restricted whenever the sandbox works, whatever the parent's mode. */
-function openingOf(task: SubAgentTask, { profile, subAgentContext }: Parent): Opening {
-  const model = task.model ?? profile.model;
+function createInputOf(task: SubAgentTask, { config, subAgentContext }: Parent): CreateInput {
+  const model = task.model ?? config.model;
   return {
-    profile: {
-      ...profile,
+    config: {
+      ...config,
       id: task.id,
       model,
-      parentId: profile.id,
+      parentId: config.id,
       continuedFrom: null,
       userInitiated: false,
     },
-    mode: profile.sandbox.available ? "restricted" : "unrestricted",
+    mode: config.sandbox.available ? "restricted" : "unrestricted",
     title: null,
     seed: null,
     task: { messageId: `task-${task.id}`, text: task.task },
-    ...(model === profile.model ? { context: subAgentContext } : {}),
+    ...(model === config.model ? { context: subAgentContext } : {}),
   };
 }
 

@@ -3,7 +3,7 @@
  * conversation's own queue, the worker that orders it gets it at once, without a detour over the server's queues; one
  * on another host answers `elsewhere`, and from then on the tools are called on their host's own queue.
  */
-import type { Performed, ToolEvent, ToolInput } from "../activities/contract.ts";
+import type { Performed, ToolEvent, ToolInput } from "../protocol/activities.ts";
 import { executeTool, toolsOn } from "./activities.ts";
 import type { Commits } from "./commits.ts";
 
@@ -18,8 +18,8 @@ export class ToolHost {
       this.#isElsewhere = true;
     }
     // Nobody may be there for long, and people see what is waited for.
-    await commits.settle();
+    await commits.flush();
     const rest = { ...input, ...commits.pending() };
-    return toolsOn(input.profile.host).executeTool.executeWithOptions(options, [rest]);
+    return toolsOn(input.config.host).executeTool.executeWithOptions(options, [rest]);
   }
 }

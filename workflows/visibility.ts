@@ -5,8 +5,8 @@
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from "@temporalio/common";
 import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from "@temporalio/workflow";
 import type { Conversation, State } from "../machine/conversation.ts";
-import type { Profile } from "../machine/profile.ts";
-import type { Opening } from "./contract.ts";
+import type { ConversationConfig } from "../protocol/conversation.ts";
+import type { CreateInput } from "../protocol/workflow.ts";
 
 export type Status = "working" | "waiting" | "idle" | "error" | "exhausted";
 
@@ -15,19 +15,19 @@ export const MODE = defineSearchAttributeKey("mode", SearchAttributeType.KEYWORD
 export const PARENT = defineSearchAttributeKey("parent", SearchAttributeType.KEYWORD);
 
 /** Those that a sub-agent is started with: it works from the beginning. */
-export const attributesOf = ({ profile, mode }: Pick<Opening, "profile" | "mode">) =>
+export const attributesOf = ({ config, mode }: Pick<CreateInput, "config" | "mode">) =>
   new TypedSearchAttributes([
     { key: STATUS, value: "working" },
     { key: MODE, value: mode },
-    ...(profile.parentId === null ? [] : [{ key: PARENT, value: profile.parentId }]),
+    ...(config.parentId === null ? [] : [{ key: PARENT, value: config.parentId }]),
   ]);
 
 export class Visibility {
   #shown: { readonly status: string | undefined; readonly mode: string | undefined };
-  readonly #profile: Profile;
+  readonly #config: ConversationConfig;
 
-  constructor(profile: Profile) {
-    this.#profile = profile;
+  constructor(config: ConversationConfig) {
+    this.#config = config;
     // Those that it was started with, or that the run before it had.
     const { typedSearchAttributes } = workflowInfo();
     this.#shown = { status: typedSearchAttributes.get(STATUS), mode: typedSearchAttributes.get(MODE) };
@@ -36,7 +36,7 @@ export class Visibility {
   show(conversation: Conversation, step: number): void {
     const next = { status: statusOf(conversation.state), mode: conversation.mode };
     if (next.status !== this.#shown.status || next.mode !== this.#shown.mode) {
-      const parent = this.#profile.parentId;
+      const parent = this.#config.parentId;
       upsertSearchAttributes([
         { key: STATUS, value: next.status },
         { key: MODE, value: next.mode },
@@ -44,7 +44,7 @@ export class Visibility {
       ]);
       this.#shown = next;
     }
-    setCurrentDetails(describe(conversation, this.#profile, step));
+    setCurrentDetails(describe(conversation, this.#config, step));
   }
 }
 
@@ -70,9 +70,13 @@ export function statusOf(state: State): Status {
   }
 }
 
-function describe({ state, mode, queue, sequence }: Conversation, profile: Profile, step: number): string {
+function describe(
+  { state, mode, queue, sequence }: Conversation,
+  config: ConversationConfig,
+  step: number,
+): string {
   const lines = [
-    `**${state.kind}** in \`${profile.cwd}\` on ${profile.host}, ${mode}, ${profile.model}`,
+    `**${state.kind}** in \`${config.cwd}\` on ${config.host}, ${mode}, ${config.model}`,
     `step ${step}, ${sequence} messages, ${queue.length} waiting`,
   ];
   if (state.kind === "tool_executing")

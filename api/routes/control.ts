@@ -1,29 +1,24 @@
 /** Owns: what a person does to a conversation besides sending messages: cancel, approve, downgrade, wind up. */
 import { createRoute, z } from "@hono/zod-openapi";
-import { conversationExists } from "../../db/conversations.ts";
+import { versionOf } from "../../db/conversations.ts";
+import type { RowVersion } from "../../protocol/commit.ts";
 import {
   cancelUpdate,
   decideUpgradeUpdate,
   downgradeUpdate,
   triggerContinuationUpdate,
-} from "../../workflows/contract.ts";
+} from "../../protocol/workflow.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
 import { awaitStep } from "../projection.ts";
 import { acceptEmptyBody, createRouter } from "../router.ts";
 import { conversationParams, pending } from "../schemas/common.ts";
 import { mode } from "../schemas/conversation.ts";
-import { problems } from "../schemas/problem.ts";
+import { BODY, problems } from "../schemas/problem.ts";
 import { state } from "../schemas/state.ts";
 
 const tags = ["Control"];
-const INVALID_BODY = [
-  "malformed_json",
-  "not_found",
-  "unsupported_media_type",
-  "payload_too_large",
-  "invalid_request",
-] as const;
+const INVALID_BODY = [...BODY, "not_found", "invalid_request"] as const;
 
 const cancel = createRoute({
   method: "post",
@@ -132,6 +127,7 @@ const continuation = createRoute({
       content: { "application/json": { schema: z.object({ state, pending }) } },
     },
     ...problems(
+      ...BODY,
       "not_found",
       "agent_busy",
       "cancellation_in_progress",
@@ -145,8 +141,10 @@ const continuation = createRoute({
 export function controlRoutes(deps: Deps) {
   const { db, workflows } = deps;
 
-  const known = async (id: string): Promise<void> => {
-    if (!(await conversationExists(db, id))) throw notFound();
+  const rowOf = async (id: string): Promise<RowVersion> => {
+    const row = await versionOf(db, id);
+    if (row === null) throw notFound();
+    return row;
   };
   /** Nothing when the row shows the step. */
   const shown = async (id: string, step: number): Promise<{ pending?: true }> =>
@@ -157,31 +155,36 @@ export function controlRoutes(deps: Deps) {
       const { id } = c.req.valid("param");
       const { clearQueue = false } = c.req.valid("json");
       // What works is stopped though Postgres is away.
-      const { step, state } = await workflows.update(id, cancelUpdate, [{ clearQueue }], () => known(id));
+      const exists = async (): Promise<void> => {
+        await rowOf(id);
+      };
+      const { step, state } = await workflows.update(id, cancelUpdate, [{ clearQueue }], exists);
       return c.json({ state, ...(await shown(id, step)) }, 202);
     })
     .openapi(approve, async (c) => {
       const { id } = c.req.valid("param");
-      await known(id);
-      const { step, mode, state } = await workflows.update(id, decideUpgradeUpdate, [c.req.valid("json")]);
+      const asked = { ...c.req.valid("json"), row: await rowOf(id) };
+      const { step, mode, state } = await workflows.update(id, decideUpgradeUpdate, [asked]);
       return c.json({ mode, state, ...(await shown(id, step)) }, 202);
     })
     .openapi(changeMode, async (c) => {
       const { id } = c.req.valid("param");
-      await known(id);
+      const row = await rowOf(id);
       if (c.req.valid("json").mode === "unrestricted") {
         throw new Problem(
           "approval_required",
           "Unrestricted mode is asked for by the agent and approved by you: send a message that says what it should do.",
         );
       }
-      const { step, mode } = await workflows.update(id, downgradeUpdate, []);
+      const { step, mode } = await workflows.update(id, downgradeUpdate, [{ row }]);
       return c.json({ mode, ...(await shown(id, step)) }, 202);
     })
     .openapi(continuation, async (c) => {
       const { id } = c.req.valid("param");
-      await known(id);
-      const { step, state } = await workflows.update(id, triggerContinuationUpdate, []);
+      const row = await rowOf(id);
+      const { step, state } = await workflows.update(id, triggerContinuationUpdate, [
+        { triggerContinuation: true, row },
+      ]);
       return c.json({ state, ...(await shown(id, step)) }, 202);
     });
 }

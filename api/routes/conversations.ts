@@ -4,12 +4,13 @@ import { z } from "@hono/zod-openapi";
 import {
   children,
   conversationExists,
+  versionOf,
   InvalidCursor,
   listConversations,
   setTitle,
 } from "../../db/conversations.ts";
 import { type ConversationView, getConversation } from "../../db/views.ts";
-import { archiveUpdate, removeUpdate } from "../../workflows/contract.ts";
+import { archiveUpdate, removeUpdate } from "../../protocol/workflow.ts";
 import { createConversation } from "../creating.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
@@ -23,7 +24,7 @@ import {
   newConversation,
   pendingConversation,
 } from "../schemas/conversation.ts";
-import { problems } from "../schemas/problem.ts";
+import { BODY, problems } from "../schemas/problem.ts";
 
 const tags = ["Conversations"];
 
@@ -52,12 +53,10 @@ const create = createRoute({
       content: { "application/json": { schema: pendingConversation } },
     },
     ...problems(
-      "malformed_json",
+      ...BODY,
       "not_found",
       "already_exists",
       "no_summary",
-      "payload_too_large",
-      "unsupported_media_type",
       "invalid_request",
       "invalid_cwd",
       "invalid_image",
@@ -122,13 +121,7 @@ const change = createRoute({
       description: "The conversation.",
       content: { "application/json": { schema: pendingConversation } },
     },
-    ...problems(
-      "malformed_json",
-      "not_found",
-      "payload_too_large",
-      "unsupported_media_type",
-      "invalid_request",
-    ),
+    ...problems(...BODY, "not_found", "invalid_request"),
   },
 });
 
@@ -141,7 +134,7 @@ const remove = createRoute({
   description:
     "Stops its work, which takes at most 5 s, and removes it with its sub-agents. Its streams get `conversation.deleted` and end.",
   request: { params: conversationParams },
-  responses: { 204: { description: "It is gone." }, ...problems("not_found") },
+  responses: { 204: { description: "It is gone." }, ...problems(...BODY, "not_found") },
 });
 
 const listChildren = createRoute({
@@ -193,10 +186,11 @@ export function conversationRoutes(deps: Deps) {
     .openapi(change, async (c) => {
       const { id } = c.req.valid("param");
       const { title, archived } = c.req.valid("json");
-      if (!(await conversationExists(db, id))) throw notFound();
+      const row = await versionOf(db, id);
+      if (row === null) throw notFound();
       let shown = true;
       if (archived !== undefined) {
-        const { step } = await workflows.update(id, archiveUpdate, [{ archived }]);
+        const { step } = await workflows.update(id, archiveUpdate, [{ archived, row }]);
         shown = await awaitStep(deps, id, step);
       }
       if (title !== undefined && !(await setTitle(db, id, title.trim()))) throw notFound();
@@ -207,7 +201,7 @@ export function conversationRoutes(deps: Deps) {
       const { id } = c.req.valid("param");
       if (!(await conversationExists(db, id))) throw notFound();
       try {
-        await workflows.update(id, removeUpdate, []);
+        await workflows.update(id, removeUpdate, [{ remove: true }]);
       } catch (error) {
         // Somebody else was faster: it is gone all the same.
         if (!(error instanceof Problem && error.code === "not_found")) throw error;

@@ -1,9 +1,9 @@
 /** Owns: the messages of a conversation: reading, sending, withdrawing, and the pictures in them. */
 import { createRoute, z } from "@hono/zod-openapi";
-import { conversationExists } from "../../db/conversations.ts";
+import { conversationExists, versionOf } from "../../db/conversations.ts";
 import { getImage } from "../../db/images.ts";
 import { findMessage, readMessages } from "../../db/messages.ts";
-import { withdrawMessageUpdate } from "../../workflows/contract.ts";
+import { withdrawMessageUpdate } from "../../protocol/workflow.ts";
 import type { Deps } from "../deps.ts";
 import { readImages } from "../images.ts";
 import { notFound, Problem } from "../problem.ts";
@@ -11,7 +11,7 @@ import { awaitStep } from "../projection.ts";
 import { createRouter } from "../router.ts";
 import { conversationParams, pathId, queryInteger } from "../schemas/common.ts";
 import { newMessage, sentMessage, storedMessage } from "../schemas/message.ts";
-import { problems } from "../schemas/problem.ts";
+import { BODY, problems } from "../schemas/problem.ts";
 import { sendMessage } from "../sending.ts";
 
 const tags = ["Messages"];
@@ -63,15 +63,13 @@ const send = createRoute({
   responses: {
     202: { description: "Accepted.", content: { "application/json": { schema: sentMessage } } },
     ...problems(
-      "malformed_json",
+      ...BODY,
       "not_found",
       "agent_busy",
       "cancellation_in_progress",
       "context_exhausted",
       "sub_agent_read_only",
       "message_id_conflict",
-      "payload_too_large",
-      "unsupported_media_type",
       "invalid_request",
       "invalid_image",
       "queue_full",
@@ -89,7 +87,10 @@ const withdraw = createRoute({
   request: {
     params: conversationParams.extend({ messageId: pathId("messageId", "The waiting message's id.") }),
   },
-  responses: { 204: { description: "It is withdrawn." }, ...problems("not_found", "already_delivered") },
+  responses: {
+    204: { description: "It is withdrawn." },
+    ...problems(...BODY, "not_found", "already_delivered"),
+  },
 });
 
 const image = createRoute({
@@ -137,9 +138,10 @@ export function messageRoutes(deps: Deps) {
     })
     .openapi(withdraw, async (c) => {
       const { id, messageId } = c.req.valid("param");
-      if (!(await conversationExists(db, id))) throw notFound();
+      const row = await versionOf(db, id);
+      if (row === null) throw notFound();
       try {
-        const { step } = await workflows.update(id, withdrawMessageUpdate, [{ messageId }]);
+        const { step } = await workflows.update(id, withdrawMessageUpdate, [{ messageId, row }]);
         await awaitStep(deps, id, step);
       } catch (error) {
         const delivered = error instanceof Problem && error.code === "already_delivered";

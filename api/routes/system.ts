@@ -6,7 +6,7 @@ import type { Pulse } from "../pulse.ts";
 import { createRouter } from "../router.ts";
 import { sandbox } from "../schemas/conversation.ts";
 import { text } from "../schemas/common.ts";
-import { problems } from "../schemas/problem.ts";
+import { problems, problemsOfProbe } from "../schemas/problem.ts";
 
 const listModels = createRoute({
   method: "get",
@@ -87,6 +87,7 @@ const health = createRoute({
         },
       },
     },
+    ...problemsOfProbe(),
   },
 });
 
@@ -104,7 +105,7 @@ const ready = createRoute({
       description: "It would.",
       content: { "application/json": { schema: z.object({ ready: z.literal(true) }) } },
     },
-    ...problems(),
+    ...problemsOfProbe("unavailable"),
   },
 });
 

@@ -36,15 +36,30 @@ type Answers<Code extends ProblemCode> = {
   [Status in (typeof PROBLEMS)[Code]["status"]]: { description: string; content: Content };
 };
 
-/** What every guarded route may answer. */
-const EVERYWHERE = ["unauthorized", "forbidden_origin", "internal", "unavailable"] as const;
+/** What any request may be answered, whatever it asks for. */
+const ANYWHERE = [
+  "malformed_request",
+  "forbidden_origin",
+  "request_timeout",
+  "headers_too_large",
+  "internal",
+] as const;
+/** What every route but the probes may answer. */
+const GUARDED = [...ANYWHERE, "unauthorized", "unavailable"] as const;
+/** What a request whose body cannot be read is answered, also where none is wanted: of every route that does not only read. */
+export const BODY = ["malformed_json", "payload_too_large", "unsupported_media_type"] as const;
 
 /** The `responses` of a route's problems, one for each status. */
-export function problems<Code extends ProblemCode>(
-  ...own: Code[]
-): Answers<Code | (typeof EVERYWHERE)[number]> {
+export const problems = <Code extends ProblemCode>(...own: Code[]) =>
+  answers<Code | (typeof GUARDED)[number]>(...own, ...GUARDED);
+
+/** The same of a route that needs no token. */
+export const problemsOfProbe = <Code extends ProblemCode>(...own: Code[]) =>
+  answers<Code | (typeof ANYWHERE)[number]>(...own, ...ANYWHERE);
+
+function answers<Code extends ProblemCode>(...codes: Code[]): Answers<Code> {
   const byStatus = new Map<number, ProblemCode[]>();
-  for (const code of [...own, ...EVERYWHERE]) {
+  for (const code of codes) {
     const { status } = PROBLEMS[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
@@ -52,5 +67,5 @@ export function problems<Code extends ProblemCode>(
     const description = of.map((code) => `\`${code}\``).join(", ");
     return [status, { description, content: { "application/problem+json": { schema: problemSchema } } }];
   });
-  return Object.fromEntries(entries) as Answers<Code | (typeof EVERYWHERE)[number]>;
+  return Object.fromEntries(entries) as Answers<Code>;
 }

@@ -21,6 +21,7 @@ CREATE TABLE "conversations" (
 	"batch_id" text,
 	"awaits" text,
 	"claim" jsonb,
+	"restarts" integer DEFAULT 0 NOT NULL,
 	"last_event" bigint NOT NULL,
 	"archived" boolean DEFAULT false NOT NULL,
 	"created_at" timestamp (3) with time zone NOT NULL,

@@ -1,10 +1,10 @@
 -- Owns: the fence. One call is one transaction: it applies exactly those batches that follow from the row.
 --
--- p: { id, opening: { slug, title, … } | null,
+-- p: { id, createInput: { slug, title, … } | null,
 --      batches: [{ step, id, previous, at, archived, title, messages, events }],   ascending
 --      state, stateData, mode, usage, machine, awaits, queue: the value after the last batch,
 --      images: hashes that the batches refer to,
---      claim: { operationId, order, by } | null,
+--      claim: { operationId, dispatchAttempt, by, restarts } | null,
 --      since: { sequence, id } | null: the last message that the claimant knows }
 -- A claim that is granted is answered with the messages since: what it does next is to read them.
 -- Whatever is applied is the end of the list, so one value is enough.
@@ -13,7 +13,7 @@ DECLARE
   r conversations%ROWTYPE;
   child conversations%ROWTYPE;
   existed boolean;
-  opening constant jsonb := p -> 'opening';
+  create_input constant jsonb := p -> 'createInput';
   batch jsonb;
   number bigint;
   last_step bigint;
@@ -35,12 +35,13 @@ BEGIN
     existed := FOUND;
     IF NOT existed THEN
       r.step := 0;
+      r.restarts := 0;
       -- No row to follow from: deleted, or its parent is.
-      IF jsonb_typeof(opening) IS DISTINCT FROM 'object'
-        OR (opening ->> 'parentId' IS NOT NULL
-          AND NOT EXISTS (SELECT FROM conversations WHERE id = opening ->> 'parentId' FOR KEY SHARE))
+      IF jsonb_typeof(create_input) IS DISTINCT FROM 'object'
+        OR (create_input ->> 'parentId' IS NOT NULL
+          AND NOT EXISTS (SELECT FROM conversations WHERE id = create_input ->> 'parentId' FOR KEY SHARE))
       THEN
-        RETURN jsonb_build_object('confirmed', 0, 'batchId', NULL, 'awaits', NULL, 'fork', true);
+        RETURN jsonb_build_object('confirmed', 0, 'batchId', NULL, 'awaits', NULL, 'restarts', r.restarts, 'fork', true);
       END IF;
     END IF;
 
@@ -57,7 +58,7 @@ BEGIN
       END IF;
       IF number <> last_step + 1 OR batch ->> 'previous' IS DISTINCT FROM last_id THEN
         RETURN jsonb_build_object(
-          'confirmed', r.step, 'batchId', r.batch_id, 'awaits', r.awaits, 'fork', true);
+          'confirmed', r.step, 'batchId', r.batch_id, 'awaits', r.awaits, 'restarts', r.restarts, 'fork', true);
       END IF;
       last_step := number;
       last_id := batch ->> 'id';
@@ -77,13 +78,13 @@ BEGIN
     SELECT
       p ->> 'id',
       CASE attempt
-        WHEN 0 THEN opening ->> 'slug'
-        ELSE concat(opening ->> 'slug', '-', left(md5(concat(p ->> 'id', attempt / 8)), 3 + attempt))
+        WHEN 0 THEN create_input ->> 'slug'
+        ELSE concat(create_input ->> 'slug', '-', left(md5(concat(p ->> 'id', attempt / 8)), 3 + attempt))
       END,
-      opening ->> 'title', (opening ->> 'titled')::boolean, opening ->> 'cwd', opening ->> 'host',
-      opening ->> 'model', (opening ->> 'scripted')::boolean, opening -> 'sandbox', opening ->> 'parentId',
-      (SELECT id FROM conversations WHERE id = opening ->> 'continuedFrom' FOR KEY SHARE),
-      (opening ->> 'userInitiated')::boolean, '{}', last_at, p ->> 'mode', p -> 'usage', p -> 'machine', 0, 0,
+      create_input ->> 'title', (create_input ->> 'titled')::boolean, create_input ->> 'cwd', create_input ->> 'host',
+      create_input ->> 'model', (create_input ->> 'scripted')::boolean, create_input -> 'sandbox', create_input ->> 'parentId',
+      (SELECT id FROM conversations WHERE id = create_input ->> 'continuedFrom' FOR KEY SHARE),
+      (create_input ->> 'userInitiated')::boolean, '{}', last_at, p ->> 'mode', p -> 'usage', p -> 'machine', 0, 0,
       (p #>> '{batches,0,at}')::timestamptz, last_at
     ON CONFLICT DO NOTHING
     RETURNING * INTO r;
@@ -94,10 +95,12 @@ BEGIN
   awaited := CASE WHEN last_step > r.step THEN p ->> 'awaits' ELSE r.awaits END;
   -- Of several runs of one order the first that comes performs it.
   IF jsonb_typeof(claimant) = 'object' AND claimant ->> 'operationId' = awaited THEN
-    granted := r.claim IS NULL
+    -- What was ordered before the last restart of the whole system is not begun after it.
+    granted := (claimant ->> 'restarts')::integer >= r.restarts AND (
+      r.claim IS NULL
       OR r.claim ->> 'operationId' <> awaited
-      OR (r.claim ->> 'order')::integer < (claimant ->> 'order')::integer
-      OR r.claim ->> 'by' = claimant ->> 'by';
+      OR (r.claim ->> 'dispatchAttempt')::integer < (claimant ->> 'dispatchAttempt')::integer
+      OR r.claim ->> 'by' = claimant ->> 'by');
     r.claim := CASE WHEN granted THEN claimant ELSE r.claim END;
     awaited := CASE WHEN granted THEN awaited END;
   END IF;
@@ -198,6 +201,7 @@ BEGIN
   END IF;
 
   RETURN jsonb_build_object(
-    'confirmed', last_step, 'batchId', last_id, 'awaits', awaited, 'fork', false, 'news', news);
+    'confirmed', last_step, 'batchId', last_id, 'awaits', awaited, 'restarts', r.restarts, 'fork', false,
+    'news', news);
 END
 $$;

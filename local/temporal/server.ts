@@ -8,7 +8,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Connection } from "@temporalio/client";
 import { freePort } from "../ports.ts";
 import { sentenceOf, StartError } from "../start-error.ts";
-import { SEARCH_ATTRIBUTES } from "../../workflows/search-attributes.ts";
+import { SEARCH_ATTRIBUTES } from "../../protocol/search-attributes.ts";
+import type { UiAddress } from "./ui.ts";
 
 /** Each shard's queues are read 20 times a second by default, and the development server has one shard. */
 const POLLS_PER_SECOND = 2000;
@@ -20,12 +21,21 @@ const POLLS_PER_SECOND = 2000;
  */
 const LONGEST_GROWTH = "5s";
 
-const SETTINGS: Readonly<Record<string, number | boolean | string>> = {
+/**
+ * The server opens its HTTP API on a port that nobody chose, and by default it takes requests from any web page. No
+ * browser sends this name, so it takes none. The port itself cannot be closed by a flag.
+ */
+const NO_HOST: readonly string[] = ["closed.invalid"];
+
+const SETTINGS: Readonly<Record<string, number | boolean | string | readonly string[]>> = {
   "history.transferProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.timerProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.outboundProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.visibilityProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.workflowTaskRetryMaxInterval": LONGEST_GROWTH,
+  // A run that another continues is followed by it at once: by default a second has to lie between their starts.
+  "history.workflowIdReuseMinimalInterval": "0s",
+  "frontend.httpAllowedHosts": NO_HOST,
   // Activities without a workflow: the questions to a tool host (describeHost, checkDirectory).
   "activity.enableStandalone": true,
 };
@@ -41,8 +51,8 @@ export type TemporalOptions = {
   /** Made if it does not exist; the namespace `default` is there in any case. */
   readonly namespace?: string;
   readonly port: number;
-  /** null: no Web UI. */
-  readonly uiPort: number | null;
+  /** Where its Web UI listens; null: there is none. */
+  readonly ui: UiAddress | null;
   /** false: as a server before 1.32, which leaves the news of a cancel to the next heartbeat. */
   readonly pushesCancels?: boolean;
 };
@@ -55,9 +65,13 @@ export type Command = {
 
 /** What to run for a server with these options. It listens on loopback only. */
 export function temporalCommand(options: TemporalOptions): Command {
-  const { binary, dbFile, namespace = "default", port, uiPort, pushesCancels = true } = options;
-  // Safe against a killed process, though not against power loss; a lost Temporal database loses no conversation.
-  const pragmas = ["journal_mode=WAL", "synchronous=NORMAL"].flatMap((pragma) => ["--sqlite-pragma", pragma]);
+  const { binary, dbFile, namespace = "default", port, ui, pushesCancels = true } = options;
+  // Safe against a killed process, though not against power loss; a lost Temporal database loses no conversation. Locked
+  // for good, so that nobody who may read the file can keep the server waiting by a lock of their own.
+  const pragmas = ["locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"].flatMap((pragma) => [
+    "--sqlite-pragma",
+    pragma,
+  ]);
   const attributes = Object.keys(SEARCH_ATTRIBUTES).flatMap((name) => [
     "--search-attribute",
     `${name}=Keyword`,
@@ -70,7 +84,9 @@ export function temporalCommand(options: TemporalOptions): Command {
   const args = [
     ...["server", "start-dev", "--ip", "127.0.0.1", "--port", String(port), "--log-level", "error"],
     ...["--namespace", namespace],
-    ...(uiPort === null ? ["--headless"] : ["--ui-port", String(uiPort), "--ui-disable-news-fetch"]),
+    ...(ui === null
+      ? ["--headless"]
+      : ["--ui-ip", ui.ip, "--ui-port", String(ui.port), "--ui-disable-news-fetch"]),
     ...(dbFile === undefined ? [] : ["--db-filename", dbFile, ...pragmas]),
     ...attributes,
     ...settings,
@@ -114,8 +130,6 @@ export async function waitForTemporal(
 export type RunningTemporal = {
   /** `host:port` */
   readonly address: string;
-  /** null without a Web UI. */
-  readonly uiUrl: string | null;
   readonly pid: number;
   /** Ends it; at once after two seconds. */
   stop(): Promise<void>;
@@ -125,7 +139,6 @@ type TestServer = {
   readonly binary: string;
   readonly dbFile?: string;
   readonly port?: number;
-  readonly uiPort?: number | null;
   readonly pushesCancels?: boolean;
 };
 
@@ -145,8 +158,7 @@ export async function startTemporal(options: TestServer): Promise<RunningTempora
 }
 
 async function startOn(port: number, options: TestServer): Promise<RunningTemporal> {
-  const { uiPort = null } = options;
-  const { command, args, env } = temporalCommand({ ...options, port, uiPort });
+  const { command, args, env } = temporalCommand({ ...options, port, ui: null });
   const child = spawn(command, args, { env, stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   child.stderr.on("data", (chunk: Buffer) => {
@@ -177,5 +189,5 @@ async function startOn(port: number, options: TestServer): Promise<RunningTempor
     await stop();
     throw error;
   }
-  return { address, uiUrl: uiPort === null ? null : `http://127.0.0.1:${uiPort}`, pid: child.pid ?? 0, stop };
+  return { address, pid: child.pid ?? 0, stop };
 }

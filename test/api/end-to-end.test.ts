@@ -481,13 +481,13 @@ test("the archive: puts to rest first, is left by a message, and can be emptied"
 /** A conversation as it is stored in the middle of something; its workflow starts when it is asked. */
 async function stored(
   conversation: Partial<Conversation>,
-  profile: object = {},
+  changes: object = {},
   messages: readonly Message[] = [],
 ): Promise<string> {
   const { config, cwd } = system;
-  const fixed = { cwd, host: config.toolHost, model: config.model, ...profile };
+  const fixed = { cwd, host: config.toolHost, model: config.model, ...changes };
   const fields = { conversation: valueWith({ sequence: messages.length, ...conversation }), messages };
-  return (await createConversation(served.db, fields, { profile: fixed })).id;
+  return (await createConversation(served.db, fields, { config: fixed })).id;
 }
 
 const SANDBOX = { available: true, abi: 7, reason: null };
@@ -523,8 +523,8 @@ async function asking(queue: readonly QueuedMessage[] = []): Promise<{ id: strin
     {
       mode: "restricted",
       queue,
-      spoken: true,
-      run: { cycleId: root, requests: 1, cutOffs: 0, reminders: 0, upgradeDenied: false },
+      hasMessages: true,
+      run: { cycleId: root, requests: 1, truncations: 0, reminders: 0, upgradeDenied: false },
       state: {
         kind: "awaiting_mode_approval",
         reason: "to write",

@@ -4,7 +4,7 @@ import { openConversationStream } from "../../api/events/conversation-stream.ts"
 import { commit } from "../../db/commit.ts";
 import { deleteConversation, setTitle } from "../../db/conversations.ts";
 import { publishLive } from "../../db/notifications.ts";
-import type { Batch } from "../../machine/batch.ts";
+import type { Batch } from "../../protocol/commit.ts";
 import type { State } from "../../machine/conversation.ts";
 import { chain, createConversation, type Fields, userMessage, valueWith, warned } from "../db/fixtures.ts";
 import { EventReader } from "./sse.ts";
@@ -116,7 +116,7 @@ test.each(["3", "99999999999999999999", "-1", "1.5", "abc", "0x1"])(
 
 test("removal is told, to sub-agents' streams too, and ends them", async () => {
   const { id } = await createConversation(db);
-  const child = await createConversation(db, {}, { profile: { parentId: id, userInitiated: false } });
+  const child = await createConversation(db, {}, { config: { parentId: id, userInitiated: false } });
   const streams = await Promise.all([follow(id), follow(child.id), follow(id, "?after=0")]);
   for (const stream of streams) await stream.until("synced");
   await deleteConversation(db, id);
@@ -222,7 +222,7 @@ test("the list: new, renamed, archived, at work and removed conversations, sub-a
   const ofThis = (name: string) => list.until((event) => event.name === name && event.data["id"] === id);
   expect((await ofThis("conversation.changed")).data).toMatchObject({ id, title: "Listed", archived: false });
   expect((await ofThis("state.changed")).data).toMatchObject({ id, state: { kind: "idle" } });
-  const child = await createConversation(db, {}, { profile: { parentId: id, userInitiated: false } });
+  const child = await createConversation(db, {}, { config: { parentId: id, userInitiated: false } });
   const next = await add(id, head, into(requesting));
   expect((await ofThis("state.changed")).data).toMatchObject({ state: { kind: "llm_requesting" } });
   await setTitle(db, id, "Renamed");

@@ -1,6 +1,6 @@
 /** Who may ask: an API on a loopback port is within reach of every web page. */
 import { describe, expect, test } from "vitest";
-import { BODY_LIMIT } from "../../api/guard.ts";
+import { BODY_LIMIT } from "../../api/bodies.ts";
 import { createConversation } from "../db/fixtures.ts";
 import { problemOf, startApi } from "./support.ts";
 

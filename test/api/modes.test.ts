@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { say, toolCall, type MessageAnswer } from "../../local/scripted/script.ts";
 import { sandboxOfHost } from "../../sandbox/host.ts";
-import { decideUpgradeSignal } from "../../workflows/contract.ts";
+import { decideUpgradeSignal } from "../../protocol/workflow.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";

@@ -10,10 +10,13 @@ import { readMessages } from "../../db/messages.ts";
 import type { Notice } from "../../machine/effect.ts";
 import type { MessageBody } from "../../machine/message.ts";
 import { conversation as conversationValue } from "../db/arbitraries.ts";
-import { chain, createConversation, message, profileOf } from "../db/fixtures.ts";
-import { startApi } from "./support.ts";
+import { chain, createConversation, message, configOf } from "../db/fixtures.ts";
+import { BODY_LIMIT } from "../../api/bodies.ts";
+import { problemOf, startApi } from "./support.ts";
 
 const { get, db } = await startApi();
+const guarded = await startApi({ apiToken: "secret" });
+const hurried = await startApi({ apiToken: "secret", uploads: { paceMs: 20 } });
 
 type Schema = { readonly [key: string]: unknown };
 type Operation = {
@@ -59,6 +62,8 @@ test("has every route of the contract", () => {
       "GET /api/conversations/{id}/children",
       "GET /api/conversations/{id}/images/{hash}",
       "GET /api/conversations/{id}/events",
+      "POST /api/conversations/{id}/codec/encode",
+      "POST /api/conversations/{id}/codec/decode",
       "GET /api/events",
       "GET /api/models",
       "GET /api/directories",
@@ -81,6 +86,42 @@ test("every operation is named, explained, and describes its problems as such", 
     }
   }
 });
+
+const authorization = "Bearer secret";
+const json = { authorization, "content-type": "application/json" };
+const stalling = () => new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)) });
+
+/** Whoever asks like this is refused, wherever. */
+const REFUSED: readonly (readonly [status: number, init: () => RequestInit, ofReads: boolean])[] = [
+  [401, () => ({}), true],
+  [403, () => ({ headers: { authorization, host: "evil.example" } }), true],
+  [403, () => ({ headers: { authorization, origin: "http://evil.example" } }), true],
+  [415, () => ({ headers: { ...json, "content-type": "text/plain" }, body: "x" }), false],
+  [413, () => ({ headers: { ...json, "content-length": String(BODY_LIMIT + 1) }, body: "x" }), false],
+  [413, () => ({ headers: json, body: new Uint8Array(BODY_LIMIT + 1) }), false],
+  [400, () => ({ headers: json, body: new Uint8Array([0xff]) }), false],
+  [408, () => ({ headers: json, body: stalling(), duplex: "half" }), false],
+];
+
+test.each(operations)(
+  "$route describes each way to be refused before it is asked",
+  async ({ route, operation }) => {
+    const [method = "", path = ""] = route.replaceAll(/\{\w+\}/g, "x").split(" ");
+    const described = Object.keys(operation.responses).map(Number);
+    const isProbe = path === "/healthz" || path === "/readyz";
+    // Of what comes before the app: no HTTP, no address as Host, headers too long or too slow (serve.test.ts).
+    expect(described).toEqual(expect.arrayContaining([400, 408, 431]));
+    for (const [status, init, ofReads] of REFUSED) {
+      if ((method === "GET" && !ofReads) || (isProbe && status === 401)) continue;
+      const { get } = status === 408 ? hurried : guarded;
+      const answer = await problemOf(await get(path, { ...init(), method }));
+      expect(answer.status, route).toBe(status);
+      expect(described, route).toContain(status);
+    }
+    expect(described.includes(415), route).toBe(method !== "GET");
+    expect(described.includes(401), route).toBe(!isProbe);
+  },
+);
 
 test("every reference leads somewhere", () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)];
@@ -150,7 +191,7 @@ const notices: Notice[] = [
 ];
 
 test("every message and every durable event is as it is described", async () => {
-  const { id, head } = await createConversation(db, {}, { profile: profileOf("described") });
+  const { id, head } = await createConversation(db, {}, { config: configOf("described") });
   const messages = bodies.map((body, index) => message(index + 1, body));
   await commit(db, id, chain([{ messages, notices, archived: true }], head));
   for (const stored of await readMessages(db, id, { limit: 100 })) {

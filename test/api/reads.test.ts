@@ -15,8 +15,11 @@ const page = async (query: string): Promise<Page> =>
 
 test("lists newest first, in pages without gaps, by title and by archive, sub-agents left out", async () => {
   const ids: string[] = [];
+  const first = Date.now();
   for (let n = 0; n < 7; n++) {
-    const { id } = await createConversation(db, {}, { title: `Paged ${n}%` });
+    // Each in a millisecond of its own: of two in one the id decides.
+    const at = new Date(first + n).toISOString();
+    const { id } = await createConversation(db, { at }, { title: `Paged ${n}%` });
     ids.unshift(id);
   }
   const [newest] = ids;
@@ -24,7 +27,7 @@ test("lists newest first, in pages without gaps, by title and by archive, sub-ag
   await createConversation(
     db,
     {},
-    { title: "Paged child", profile: { parentId: newest, userInitiated: false } },
+    { title: "Paged child", config: { parentId: newest, userInitiated: false } },
   );
   const seen: string[] = [];
   let cursor: string | null = null;
@@ -76,7 +79,7 @@ test("messages come ascending; bounds are exclusive", async () => {
 test("children are the sub-agents; none is an empty list", async () => {
   const { id } = await createConversation(db);
   expect(await bodyOf(await get(`/api/conversations/${id}/children`))).toEqual({ conversations: [] });
-  const child = await createConversation(db, {}, { profile: { parentId: id, userInitiated: false } });
+  const child = await createConversation(db, {}, { config: { parentId: id, userInitiated: false } });
   const { conversations } = await bodyOf(await get(`/api/conversations/${id}/children`));
   expect(conversations).toMatchObject([{ id: child.id, parentId: id, userInitiated: false }]);
 });

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { PROBLEMS } from "../../api/problem.ts";
 import { refusalProblem } from "../../api/refusal.ts";
 import type { State } from "../../machine/conversation.ts";
-import type { Refusal } from "../../workflows/contract.ts";
+import type { UpdateRejection } from "../../protocol/workflow.ts";
 import { problemOf } from "./support.ts";
 
 const message = "It cannot be done now. Try something else.";
@@ -23,7 +23,7 @@ const startAnew = {
 };
 
 /** Each code with the state in which it is refused, and the members of its document. */
-const REFUSALS: { readonly [Code in Refusal["code"]]: readonly [State, object] } = {
+const REFUSALS: { readonly [Code in UpdateRejection["code"]]: readonly [State, object] } = {
   agent_busy: [requesting, { state: requesting, cancel: "/api/conversations/c1/cancel" }],
   cancellation_in_progress: [cancelling, { state: cancelling, cancel: "/api/conversations/c1/cancel" }],
   context_exhausted: [exhausted, { state: exhausted, summary: "In short.", startAnew }],
@@ -39,7 +39,7 @@ const REFUSALS: { readonly [Code in Refusal["code"]]: readonly [State, object] }
 };
 
 test.each(Object.entries(REFUSALS))("%s", async (name, [state, members]) => {
-  const code = name as Refusal["code"];
+  const code = name as UpdateRejection["code"];
   const document = await problemOf(refusalProblem({ code, message, state }, "c1").toResponse());
   expect(document).toEqual({
     type: `urn:bedrock:problem:${code}`,

@@ -191,8 +191,8 @@ test("REQ-BED-018: without Landlock it is Unrestricted, for there is nothing els
   ]);
   await family.report();
   const [child] = await family.children();
-  const { profile, conversation } = (await child?.stored()) ?? {};
-  expect([profile?.sandbox.available, conversation?.mode]).toEqual([false, "unrestricted"]);
+  const { config, conversation } = (await child?.stored()) ?? {};
+  expect([config?.sandbox.available, conversation?.mode]).toEqual([false, "unrestricted"]);
   expect(existsSync(join(system.cwd, file))).toBe(true);
 });
 

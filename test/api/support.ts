@@ -54,8 +54,13 @@ const requestsBy = (get: Requests["get"]): Requests => ({
 });
 
 /** The same over a socket: what any client of the network gets. */
-export async function serveApi({ api }: TestApi): Promise<Requests & { readonly url: string }> {
-  const listening = await serve((request) => api.fetch(request), { host: "127.0.0.1", port: 0 });
+export async function serveApi({ api, reports }: TestApi): Promise<Requests & { readonly url: string }> {
+  const address = { host: "127.0.0.1", port: 0 };
+  const listening = await serve(
+    (request) => api.fetch(request),
+    address,
+    (_, error) => void reports.push(error),
+  );
   ends.unshift(() => listening.close(0));
   const { url } = listening;
   return { url, ...requestsBy((path, init) => fetch(url + path, init)) };
@@ -69,7 +74,7 @@ afterAll(() => Promise.all(ends.map((end) => end())));
 /** Reads, streams and refusals need no workflow: Temporal cannot be reached here. */
 export async function startApi(overrides: Overrides = {}): Promise<TestApi> {
   const databaseUrl = overrides.databaseUrl ?? (await freshDatabase());
-  const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none" };
+  const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none", payloadKey: null };
   const started = apiOn(databaseUrl, temporal, "nowhere", overrides);
   if (overrides.databaseUrl === undefined) await started.notifications.ready;
   return started;
@@ -81,6 +86,7 @@ export function startApiOn({ config }: Pick<System, "config">, overrides: Partia
     address: config.temporalAddress,
     namespace: config.temporalNamespace,
     taskQueue: config.taskQueue,
+    payloadKey: config.payloadKey,
   };
   return apiOn(config.databaseUrl, temporal, config.toolHost, overrides);
 }
@@ -110,6 +116,8 @@ function apiOn(
     scripted: false,
     host: "127.0.0.1",
     apiToken: null,
+    payloadKey: temporal.payloadKey,
+    temporalNamespace: temporal.namespace,
     closing: closing.signal,
     metrics: createMetrics(),
     report: (_, error) => void reports.push(error),

@@ -125,19 +125,19 @@ export const conversation: fc.Arbitrary<Conversation> = fc.record({
   state,
   mode: fc.constantFrom("restricted" as const, "unrestricted" as const),
   queue,
-  held: fc.boolean(),
+  queuePaused: fc.boolean(),
   usage: fc
     .tuple(usage, count, fc.integer({ min: 1 }))
     .map(([sums, contextUsed, contextWindow]) => ({ ...sums, contextUsed, contextWindow })),
   lastUsage: usage,
   warned: fc.boolean(),
   sequence: count,
-  spoken: fc.boolean(),
+  hasMessages: fc.boolean(),
   run: fc.option(
     fc.record({
       cycleId: id,
       requests: count,
-      cutOffs: count,
+      truncations: count,
       reminders: count,
       upgradeDenied: fc.boolean(),
     }),

@@ -9,7 +9,7 @@ import {
   chain,
   createConversation,
   newId,
-  profileOf,
+  configOf,
   ownDatabase,
   testDatabase,
   userMessage,
@@ -69,7 +69,7 @@ test("two openings at once: one row, and the loser learns that it is a fork", as
     const id = newId();
     const rivals = [chain([{}]), chain([{}])].flat();
     const results = await Promise.all(
-      rivals.map((batch) => commit(db, id, [batch], { profile: profileOf(id), title: "Same" })),
+      rivals.map((batch) => commit(db, id, [batch], { config: configOf(id), title: "Same" })),
     );
     const [winner, ...others] = results.filter((result) => !result.fork);
     expect(others).toEqual([]);
@@ -82,7 +82,7 @@ test("conversations opened at once with one title have slugs of their own", asyn
   const db = await testDatabase();
   const ids = Array.from({ length: 8 }, newId);
   const results = await Promise.all(
-    ids.map((id) => commit(db, id, chain([{}]), { profile: profileOf(id), title: "Same" })),
+    ids.map((id) => commit(db, id, chain([{}]), { config: configOf(id), title: "Same" })),
   );
   expect(results.filter((result) => result.fork)).toEqual([]);
   const views = await Promise.all(ids.map((id) => getConversation(db, id)));

@@ -5,13 +5,13 @@ import { lastEventOf, readEvents } from "../../db/events.ts";
 import { loadConversation } from "../../db/load.ts";
 import { readMessages } from "../../db/messages.ts";
 import { getConversation } from "../../db/views.ts";
-import { pack, type Batch } from "../../machine/batch.ts";
+import { pack, type Batch } from "../../protocol/commit.ts";
 import type { Json } from "../../machine/message.ts";
 import {
   chain,
   createConversation,
   newId,
-  profileOf,
+  configOf,
   queued,
   ownDatabase,
   testDatabase,
@@ -42,11 +42,12 @@ describe("what is applied", () => {
     const db = await testDatabase();
     const id = newId();
     const batches = three();
-    const opening = { profile: profileOf(id), title: null };
-    expect(await commit(db, id, batches, opening)).toEqual({
+    const createInput = { config: configOf(id), title: null };
+    expect(await commit(db, id, batches, createInput)).toEqual({
       confirmed: 3,
       batchId: batches[2].id,
       awaits: "c",
+      restarts: 0,
       fork: false,
     });
     expect((await readMessages(db, id, { limit: 10 })).map((m) => m.id)).toEqual(
@@ -60,7 +61,7 @@ describe("what is applied", () => {
     const db = await testDatabase();
     const batches = three();
     const id = newId();
-    await commit(db, id, batches.slice(0, 1), { profile: profileOf(id), title: null });
+    await commit(db, id, batches.slice(0, 1), { config: configOf(id), title: null });
     await commit(db, id, batches.slice(1));
     const events = await readEvents(db, id, 0, 100);
     expect(events.map(({ number, name }) => [number, name])).toEqual([
@@ -78,9 +79,9 @@ describe("what is applied", () => {
     const db = await testDatabase();
     const id = newId();
     const batches = three();
-    const opening = { profile: profileOf(id), title: null };
-    const first = await commit(db, id, batches, opening);
-    const second = await commit(db, id, batches, opening);
+    const createInput = { config: configOf(id), title: null };
+    const first = await commit(db, id, batches, createInput);
+    const second = await commit(db, id, batches, createInput);
     expect(second).toEqual(first);
     expect(await lastEventOf(db, id)).toBe(4);
   });
@@ -89,9 +90,11 @@ describe("what is applied", () => {
     const db = await testDatabase();
     const id = newId();
     const batches = three();
-    const opening = { profile: profileOf(id), title: null };
-    const ask = (order: number, by: string) =>
-      commit(db, id, batches, opening, { operationId: "c", order, by }).then(({ awaits }) => awaits);
+    const createInput = { config: configOf(id), title: null };
+    const ask = (dispatchAttempt: number, by: string) =>
+      commit(db, id, batches, createInput, { operationId: "c", dispatchAttempt, by, restarts: 0 }).then(
+        ({ awaits }) => awaits,
+      );
     const rivals = await Promise.all(["a", "b", "c"].map((by) => ask(0, by)));
     expect(rivals.filter((awaits) => awaits === "c")).toHaveLength(1);
     const winner = ["a", "b", "c"][rivals.indexOf("c")] ?? "";
@@ -99,20 +102,39 @@ describe("what is applied", () => {
     expect(await ask(0, "d")).toBeNull();
     expect(await ask(1, "d")).toBe("c");
     expect(await ask(0, winner)).toBeNull();
-    const other = { operationId: "old", order: 9, by: "x" };
-    expect((await commit(db, id, batches, opening, other)).awaits).toBe("c");
+    const other = { operationId: "old", dispatchAttempt: 9, by: "x", restarts: 0 };
+    expect((await commit(db, id, batches, createInput, other)).awaits).toBe("c");
+  });
+
+  test("what was ordered before a restart of the whole system is not performed after it, its batches are applied", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const batches = three();
+    const createInput = { config: configOf(id), title: null };
+    const ask = (restarts: number, dispatchAttempt = 0) =>
+      commit(db, id, batches, createInput, { operationId: "c", dispatchAttempt, by: "me", restarts });
+    await commit(db, id, batches.slice(0, 2), createInput);
+    await db.sql`update conversations set restarts = 1 where id = ${id}`;
+    expect(await ask(0)).toMatchObject({ confirmed: 3, awaits: null, restarts: 1 });
+    expect(await ask(0, 1)).toMatchObject({ awaits: null });
+    expect(await ask(1)).toMatchObject({ awaits: "c" });
+    expect((await loadConversation(db, id))?.restarts).toBe(1);
   });
 
   test("who may perform the operation gets the messages after the last one it knows, as they are stored", async () => {
     const db = await testDatabase();
     const id = newId();
     const batches = three();
-    await commit(db, id, batches, { profile: profileOf(id), title: null });
+    await commit(db, id, batches, { config: configOf(id), title: null });
     const stored = await readMessages(db, id, { limit: 10 });
     const [first] = stored;
     if (first === undefined) throw new Error("three were stored");
     const ask = (since: { readonly id: string; readonly sequence: number }, by = "me", operationId = "c") =>
-      commitAndRead(db, id, pack(batches), { opening: null, claim: { operationId, order: 0, by }, since });
+      commitAndRead(db, id, pack(batches), {
+        createInput: null,
+        claim: { operationId, dispatchAttempt: 0, by, restarts: 0 },
+        since,
+      });
     expect((await ask(first)).news).toEqual(stored.slice(1));
     expect((await ask({ id: "another", sequence: 1 })).news).toBeNull();
     expect((await ask(first, "somebody else")).news).toBeNull();
@@ -125,11 +147,11 @@ describe("what is applied", () => {
     const id = newId();
     const messages = Array.from({ length: 102 }, (_, n) => userMessage(n + 1, "x"));
     const batches = chain([{ messages, conversation: valueWith({ sequence: 102 }), awaits: "c" }]);
-    const opening = { profile: profileOf(id), title: null };
+    const createInput = { config: configOf(id), title: null };
     const ask = (sequence: number) => {
       const since = { id: messages[sequence - 1]?.id ?? "", sequence };
-      const claim = { operationId: "c", order: 0, by: "me" };
-      return commitAndRead(db, id, pack(batches), { opening, claim, since });
+      const claim = { operationId: "c", dispatchAttempt: 0, by: "me", restarts: 0 };
+      return commitAndRead(db, id, pack(batches), { createInput, claim, since });
     };
     expect((await ask(1)).news).toBeNull();
     expect((await ask(2)).news).toHaveLength(100);
@@ -139,7 +161,7 @@ describe("what is applied", () => {
     const db = await testDatabase();
     const id = newId();
     const [first, second, third] = three();
-    await commit(db, id, [first], { profile: profileOf(id), title: null });
+    await commit(db, id, [first], { config: configOf(id), title: null });
     expect(await commit(db, id, [first, second])).toMatchObject({ confirmed: 2, fork: false });
     expect(await commit(db, id, [first, second, third])).toMatchObject({ confirmed: 3, fork: false });
     expect(await readMessages(db, id, { limit: 10 })).toHaveLength(3);
@@ -149,11 +171,12 @@ describe("what is applied", () => {
     const db = await testDatabase();
     const id = newId();
     const [first, second, third] = three();
-    await commit(db, id, [first, second, third], { profile: profileOf(id), title: null });
+    await commit(db, id, [first, second, third], { config: configOf(id), title: null });
     expect(await commit(db, id, [first, second])).toEqual({
       confirmed: 3,
       batchId: third.id,
       awaits: "c",
+      restarts: 0,
       fork: false,
     });
     expect(await lastEventOf(db, id)).toBe(4);
@@ -190,7 +213,13 @@ describe("what is applied", () => {
   test("no batches: the row as it is", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db, { awaits: "x" });
-    expect(await commit(db, id, [])).toEqual({ confirmed: 1, batchId: head.id, awaits: "x", fork: false });
+    expect(await commit(db, id, [])).toEqual({
+      confirmed: 1,
+      batchId: head.id,
+      awaits: "x",
+      restarts: 0,
+      fork: false,
+    });
   });
 });
 
@@ -199,11 +228,12 @@ describe("a fork: nothing is written", () => {
     const db = await testDatabase();
     const id = newId();
     const [first, second, third] = three();
-    await commit(db, id, [first], { profile: profileOf(id), title: null });
+    await commit(db, id, [first], { config: configOf(id), title: null });
     expect(await commit(db, id, [third])).toEqual({
       confirmed: 1,
       batchId: first.id,
       awaits: "a",
+      restarts: 0,
       fork: true,
     });
     expect(await readMessages(db, id, { limit: 10 })).toHaveLength(1);
@@ -215,8 +245,8 @@ describe("a fork: nothing is written", () => {
     const db = await testDatabase();
     const id = newId();
     const [first, , third] = three();
-    const opening = { profile: profileOf(id), title: null };
-    expect(await commit(db, id, [first, third], opening)).toMatchObject({ confirmed: 0, fork: true });
+    const createInput = { config: configOf(id), title: null };
+    expect(await commit(db, id, [first, third], createInput)).toMatchObject({ confirmed: 0, fork: true });
     expect(await loadConversation(db, id)).toBeNull();
   });
 
@@ -241,6 +271,7 @@ describe("a fork: nothing is written", () => {
       confirmed: 1,
       batchId: head.id,
       awaits: null,
+      restarts: 0,
       fork: true,
     });
     expect(await lastEventOf(db, id)).toBe(0);
@@ -256,28 +287,28 @@ describe("a fork: nothing is written", () => {
     expect(await readMessages(db, id, { limit: 10 })).toEqual([]);
   });
 
-  test("no row and no opening, or an opening without the first batch", async () => {
+  test("no row and no createInput, or an createInput without the first batch", async () => {
     const db = await testDatabase();
     const id = newId();
     const [, second] = three();
-    const nothing = { confirmed: 0, batchId: null, awaits: null, fork: true };
+    const nothing = { confirmed: 0, batchId: null, awaits: null, restarts: 0, fork: true };
     expect(await commit(db, id, three())).toEqual(nothing);
-    expect(await commit(db, id, [second], { profile: profileOf(id), title: null })).toEqual(nothing);
+    expect(await commit(db, id, [second], { config: configOf(id), title: null })).toEqual(nothing);
     expect(await loadConversation(db, id)).toBeNull();
   });
 
   test("a sub-agent whose parent is gone", async () => {
     const db = await testDatabase();
     const id = newId();
-    const profile = profileOf(id, { parentId: "gone", userInitiated: false });
-    expect(await commit(db, id, three(), { profile, title: null })).toMatchObject({
+    const config = configOf(id, { parentId: "gone", userInitiated: false });
+    expect(await commit(db, id, three(), { config, title: null })).toMatchObject({
       confirmed: 0,
       fork: true,
     });
   });
 });
 
-describe("opening", () => {
+describe("createInput", () => {
   test("title and slug come from the given title", async () => {
     const db = await testDatabase();
     const { id } = await createConversation(
@@ -338,15 +369,15 @@ describe("opening", () => {
 
   test("a continuation of a conversation that is gone is a conversation of its own", async () => {
     const db = await testDatabase();
-    const { id } = await createConversation(db, {}, { profile: { continuedFrom: "gone" } });
-    expect((await loadConversation(db, id))?.profile.continuedFrom).toBeNull();
+    const { id } = await createConversation(db, {}, { config: { continuedFrom: "gone" } });
+    expect((await loadConversation(db, id))?.config.continuedFrom).toBeNull();
   });
 
-  test("an opening is ignored when the row is there", async () => {
+  test("an createInput is ignored when the row is there", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db, {}, { title: "First" });
-    const opening = { profile: profileOf(id, { cwd: "/elsewhere" }), title: "Second" };
-    expect(await commit(db, id, [head], opening)).toMatchObject({ confirmed: 1, fork: false });
+    const createInput = { config: configOf(id, { cwd: "/elsewhere" }), title: "Second" };
+    expect(await commit(db, id, [head], createInput)).toMatchObject({ confirmed: 1, fork: false });
     expect(await getConversation(db, id)).toMatchObject({ title: "First", cwd: "/home/me/app" });
   });
 });

@@ -9,7 +9,7 @@ import {
   type Listing,
   listConversations,
   setTitle,
-  stepOf,
+  versionOf,
 } from "../../db/conversations.ts";
 import { lastEventOf, readEvents } from "../../db/events.ts";
 import { getImage, putImage } from "../../db/images.ts";
@@ -51,9 +51,9 @@ describe("one conversation", () => {
           },
         }),
       },
-      { title: "A title", profile: { sandbox: { available: true, abi: 7, reason: null } } },
+      { title: "A title", config: { sandbox: { available: true, abi: 7, reason: null } } },
     );
-    const next = await createConversation(db, {}, { profile: { continuedFrom: id } });
+    const next = await createConversation(db, {}, { config: { continuedFrom: id } });
     await commit(db, id, chain([{ at: "2024-05-06T07:08:10.000Z", conversation: head.conversation }], head));
     expect(await getConversation(db, id)).toEqual({
       id,
@@ -117,7 +117,7 @@ describe("the list", () => {
     // Pairs share a time.
     for (let n = 0; n < 10; n += 1) {
       const at = new Date(1_700_000_000_000 + Math.floor(n / 2)).toISOString();
-      ids.push((await createConversation(db, { at }, { profile: { id: `c${n}` } })).id);
+      ids.push((await createConversation(db, { at }, { config: { id: `c${n}` } })).id);
     }
     const pages: string[][] = [];
     let cursor: string | null = null;
@@ -141,7 +141,7 @@ describe("the list", () => {
     const db = await ownDatabase();
     const { id: open } = await createConversation(db);
     const { id: archived } = await createConversation(db, { archived: true });
-    await createConversation(db, {}, { profile: { parentId: open, userInitiated: false } });
+    await createConversation(db, {}, { config: { parentId: open, userInitiated: false } });
     const idsOf = async (listing: Partial<Listing>) =>
       (await listConversations(db, { ...all, ...listing })).conversations.map(({ id }) => id).sort();
     expect(await idsOf({ archived: "all" })).toEqual([open, archived].sort());
@@ -177,7 +177,7 @@ describe("the list", () => {
     for (let n = 0; n < 3; n += 1) {
       const at = new Date(1_700_000_000_000 + n).toISOString();
       kids.push(
-        (await createConversation(db, { at }, { profile: { parentId: id, userInitiated: false } })).id,
+        (await createConversation(db, { at }, { config: { parentId: id, userInitiated: false } })).id,
       );
     }
     const found = await children(db, id);
@@ -212,9 +212,9 @@ test("a step is known of conversations that exist", async () => {
   const db = await testDatabase();
   const { id, head } = await createConversation(db);
   await commit(db, id, chain([{}], head));
-  expect(await stepOf(db, id)).toBe(2);
+  expect(await versionOf(db, id)).toMatchObject({ step: 2 });
   expect(await conversationExists(db, id)).toBe(true);
-  expect(await stepOf(db, "unknown")).toBeNull();
+  expect(await versionOf(db, "unknown")).toBeNull();
   expect(await conversationExists(db, "unknown")).toBe(false);
   expect(await lastEventOf(db, "unknown")).toBeNull();
 });
@@ -227,9 +227,9 @@ describe("removal", () => {
       conversation: valueWith({ queue: [queued("y")] }),
     };
     const { id } = await createConversation(db, fields);
-    const child = await createConversation(db, fields, { profile: { parentId: id } });
-    const grandchild = await createConversation(db, fields, { profile: { parentId: child.id } });
-    const successor = await createConversation(db, fields, { profile: { continuedFrom: id } });
+    const child = await createConversation(db, fields, { config: { parentId: id } });
+    const grandchild = await createConversation(db, fields, { config: { parentId: child.id } });
+    const successor = await createConversation(db, fields, { config: { continuedFrom: id } });
     expect(await deleteConversation(db, id)).toBe(true);
     for (const gone of [id, child.id, grandchild.id]) {
       expect(await getConversation(db, gone)).toBeNull();

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type Database, openDatabase } from "../../db/connect.ts";
-import { stepOf } from "../../db/conversations.ts";
+import { versionOf } from "../../db/conversations.ts";
 import { isUnavailable } from "../../db/errors.ts";
 import { commit } from "../../db/commit.ts";
 import { chain, ownDatabase, testDatabase } from "./fixtures.ts";
@@ -28,7 +28,7 @@ test("a socket that is not there", async () => {
   onTestFinished(() => rm(folder, { recursive: true }));
   const db = open(`postgres://app@localhost/bedrock?host=${encodeURIComponent(folder)}`);
   expect(isUnavailable(await failureOf(commit(db, "x", chain([{}]))))).toBe(true);
-  expect(isUnavailable(await failureOf(stepOf(db, "x")))).toBe(true);
+  expect(isUnavailable(await failureOf(versionOf(db, "x")))).toBe(true);
 });
 
 test("a port that nobody listens on", async () => {
@@ -38,7 +38,7 @@ test("a port that nobody listens on", async () => {
   const port = typeof address === "object" && address !== null ? address.port : 0;
   await new Promise((resolve) => server.close(resolve));
   const refused = open(`postgres://app@127.0.0.1:${port}/bedrock`);
-  expect(isUnavailable(await failureOf(stepOf(refused, "x")))).toBe(true);
+  expect(isUnavailable(await failureOf(versionOf(refused, "x")))).toBe(true);
 });
 
 test("a connection that is ended in the middle of a query; the next one is served", async () => {
@@ -53,7 +53,7 @@ test("a connection that is ended in the middle of a query; the next one is serve
     })
     .toBe(1);
   expect(isUnavailable(await failure)).toBe(true);
-  expect(await stepOf(db, "x")).toBeNull();
+  expect(await versionOf(db, "x")).toBeNull();
 });
 
 test("a pool that was closed", async () => {

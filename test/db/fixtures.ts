@@ -3,12 +3,12 @@ import { randomUUID } from "node:crypto";
 import { afterAll, onTestFinished } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { type Database, openDatabase } from "../../db/connect.ts";
-import type { Batch } from "../../machine/batch.ts";
+import type { Batch } from "../../protocol/commit.ts";
 import { type Conversation, newConversation, type QueuedMessage } from "../../machine/conversation.ts";
 import type { Notice } from "../../machine/effect.ts";
 import { idAt } from "../../machine/ids.ts";
 import type { ImageBlock, Message, MessageBody } from "../../machine/message.ts";
-import type { Profile } from "../../machine/profile.ts";
+import type { ConversationConfig } from "../../protocol/conversation.ts";
 import { freshDatabase } from "../support/database.ts";
 
 type TestDatabase = Database & { readonly url: string };
@@ -41,7 +41,7 @@ export function newId(): string {
   return idAt({ at: Date.now(), seed: randomUUID() }, 0);
 }
 
-export function profileOf(id: string, changes: Partial<Profile> = {}): Profile {
+export function configOf(id: string, changes: Partial<ConversationConfig> = {}): ConversationConfig {
   return {
     id,
     cwd: "/home/me/app",
@@ -118,13 +118,13 @@ export function valueWith(changes: Partial<Conversation>): Conversation {
 export async function createConversation(
   db: Database,
   fields: Fields = {},
-  opening: { profile?: Partial<Profile>; title?: string | null } = {},
+  createInput: { config?: Partial<ConversationConfig>; title?: string | null } = {},
 ): Promise<{ id: string; head: Batch }> {
-  const id = opening.profile?.id ?? newId();
+  const id = createInput.config?.id ?? newId();
   const [head] = chain([fields]);
   if (head === undefined) throw new Error("a chain of one has a head");
-  const profile = profileOf(id, opening.profile);
-  const committed = await commit(db, id, [head], { profile, title: opening.title ?? null });
+  const config = configOf(id, createInput.config);
+  const committed = await commit(db, id, [head], { config, title: createInput.title ?? null });
   if (committed.fork) throw new Error("the conversation was not created");
   return { id, head };
 }

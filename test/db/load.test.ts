@@ -8,7 +8,7 @@ import { conversation } from "./arbitraries.ts";
 import {
   chain,
   createConversation,
-  profileOf,
+  configOf,
   queued,
   testDatabase,
   toolMessage,
@@ -34,22 +34,23 @@ test("any value comes back exactly as it was committed", async () => {
   );
 });
 
-test("the profile comes back, with the archived flag and the last event", async () => {
+test("the config comes back, with the archived flag and the last event", async () => {
   const db = await testDatabase();
   const parent = await createConversation(db);
-  const profile = {
+  const config = {
     scripted: true,
     sandbox: { available: true, abi: 7, reason: null },
     parentId: parent.id,
     continuedFrom: parent.id,
     userInitiated: false,
   };
-  const { id, head } = await createConversation(db, { archived: true }, { profile });
+  const { id, head } = await createConversation(db, { archived: true }, { config });
   expect(await loadConversation(db, id)).toEqual({
-    profile: profileOf(id, profile),
+    config: configOf(id, config),
     conversation: head.conversation,
     step: 1,
     batchId: head.id,
+    restarts: 0,
     archived: true,
     createdAt: (await getConversation(db, id))?.createdAt,
     lastEvent: 1,

@@ -28,7 +28,7 @@ describe("commits", () => {
     const batches = chain([{ messages: [userMessage(1, "x")] }, { notices: [warned] }], head);
     await commit(db, id, batches);
     await commit(db, id, batches);
-    const { id: child } = await createConversation(db, {}, { profile: { parentId: id } });
+    const { id: child } = await createConversation(db, {}, { config: { parentId: id } });
     await setTitle(db, id, "Title");
     await deleteConversation(db, id);
     const own = { conversationId: id, parentId: null };

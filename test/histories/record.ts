@@ -6,7 +6,7 @@ import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { answer, fail, say, toolCall } from "../../local/scripted/script.ts";
-import { triggerContinuationUpdate, withdrawMessageUpdate } from "../../workflows/contract.ts";
+import { triggerContinuationUpdate, withdrawMessageUpdate } from "../../protocol/workflow.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { spawnFamily } from "../support/family.ts";
 import { resetWorkflow } from "../support/reset.ts";
@@ -85,7 +85,7 @@ test("continuation", async () => {
   const manual = await TestConversation.open(system);
   await manual.send(`go ${script([say("Hello."), say("A summary.")])}`);
   await manual.untilState("idle");
-  await manual.handle.executeUpdate(triggerContinuationUpdate);
+  await manual.handle.executeUpdate(triggerContinuationUpdate, { args: [{ triggerContinuation: true }] });
   await manual.untilState("context_exhausted");
   await save("manual-continuation", manual);
 });

@@ -27,6 +27,7 @@ describe("the environment", () => {
       port: 3000,
       apiToken: null,
       restartPolicy: "idle",
+      temporalUi: false,
       toolHost: hostname(),
     });
     expect(config.model).toBe(SCRIPTED_MODEL);
@@ -66,6 +67,7 @@ describe("a bad value is answered with a sentence that names its key", () => {
     ["TEMPORAL_ADDRESS", "localhost"],
     ["HOST", "not a host"],
     ["SCRIPTED_MODEL", "maybe"],
+    ["TEMPORAL_UI", "yes"],
     ["LLM_STALL_MS", "1"],
     ["MODEL", "two words"],
   ])("%s=%s", (key, value) => {

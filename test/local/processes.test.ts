@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
@@ -106,6 +106,20 @@ test("one that dies is started again, and the person is told", async () => {
   await eventually("its start", () => notes().length === 2);
   expect(isRunning({ pid: second, startedAt: identify(second)?.startedAt ?? "" })).toBe(true);
   expect(said).toEqual([expect.stringContaining("The worker process ended (SIGKILL) and is started again")]);
+});
+
+test("one that dies while its files cannot be written is started again when they can", async () => {
+  const { supervisor, spec, said, notes, runDir } = stage();
+  await supervisor.start(spec("worker", WELL_BEHAVED("worker"), { ready: { line: /ready/ } }));
+  // As on a disk that is full.
+  renameSync(runDir, `${runDir}.away`);
+  process.kill(supervisor.pidOf("worker") ?? 0, "SIGKILL");
+  await eventually("its failure", () => said.some((line) => line.includes("is tried again: ")));
+  renameSync(`${runDir}.away`, runDir);
+  await eventually("another process that the next start would find", () => {
+    const pid = supervisor.pidOf("worker");
+    return pid !== null && notes().length > 1 && recorded(runDir, "worker").pid === pid;
+  });
 });
 
 test("all end in order, and none comes back", async () => {

@@ -1,13 +1,33 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection, Worker } from "@temporalio/worker";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { identify } from "../../local/process-identity.ts";
 import { ensureTemporalBinary } from "../../local/temporal/find.ts";
-import { ensureSearchAttributes, SEARCH_ATTRIBUTES } from "../../workflows/search-attributes.ts";
+import { SEARCH_ATTRIBUTES } from "../../protocol/search-attributes.ts";
+import { ensureSearchAttributes } from "../../worker/search-attributes.ts";
 import { startTemporal, waitForTemporal, type RunningTemporal } from "../../local/temporal/server.ts";
 import "../support/quiet.ts";
 import { temporaryFolder } from "./support.ts";
+
+/** For reading, all that can be had: each file as a whole, and where SQLite's own locks are (bytes 120 to 127, 1 GiB on). */
+const LOCK_ALL = `
+  my $count = 0;
+  for my $name (@ARGV) {
+    open(my $file, "<", $name) or die $!;
+    push @open, $file;
+    for ([0, 0], [120, 8], [1 << 30, 1], [(1 << 30) + 1, 1], [(1 << 30) + 2, 510]) {
+      my $lock = pack("s s x4 q q l x4", 0, 0, @$_, 0);
+      $count++ if fcntl($file, 6, $lock);
+    }
+  }
+  $| = 1;
+  print "$count locks\n";
+  sleep 300;
+`;
 
 let binary: string;
 let server: RunningTemporal;
@@ -75,6 +95,21 @@ test("what is in the database file survives the server", async () => {
   onTestFinished(() => second.stop());
   const again = new Client({ connection: await connect(second.address) });
   expect((await again.workflow.getHandle("kept").describe()).status.name).toBe("RUNNING");
+});
+
+test("who may read its database cannot hold it up by locking that", async () => {
+  const folder = temporaryFolder();
+  const locked = await startTemporal({ binary, dbFile: join(folder, "temporal.db") });
+  onTestFinished(() => locked.stop());
+  const client = new Client({ connection: await connect(locked.address) });
+  const locking = spawn("perl", ["-e", LOCK_ALL, ...readdirSync(folder).map((name) => join(folder, name))], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => void locking.kill("SIGKILL"));
+  expect(String(await once(locking.stdout, "data"))).toMatch(/^[1-9]\d* locks/);
+  await client.withDeadline(Date.now() + 10_000, () =>
+    client.workflow.start("conversation", { workflowId: "not-held-up", taskQueue: "nobody" }),
+  );
 });
 
 test("a server that cannot be reached is reported in a sentence", async () => {

@@ -1,6 +1,7 @@
 /** Every row of the table "Cancel", named as it stands there, and the sentences below it. */
 import { describe, expect, test } from "vitest";
 import type { CancelledBy, State } from "../../machine/conversation.ts";
+import { outcomeOf } from "../../machine/outcome.ts";
 import {
   cancel,
   childDone,
@@ -55,7 +56,7 @@ describe("Cancel", () => {
     for (const outcome of [response([call("t1")]), requestFailed(), lost()]) {
       const stopping = expectOutcome(requesting({ attempt: 2 }), cancel());
       expect(inState(stopping, "cancelling")).toMatchObject({ stopping: "request", requestId: "request" });
-      expect(stopping.orders).toEqual([{ kind: "abort", operationId: "request" }]);
+      expect(stopping.orders).toEqual([{ kind: "abort_request", requestId: "request" }]);
       const step = expectOutcome(stopping.conversation, outcome);
       expect(step.state).toEqual({ kind: "idle" });
       expect(outline(step.messages)).toEqual(["run_stop interrupted"]);
@@ -68,7 +69,7 @@ describe("Cancel", () => {
     const step = expectOutcome(requesting({ attempt: 2, retry: RETRY }), cancel());
     expect(step.state).toEqual({ kind: "idle" });
     expect(outline(step.messages)).toEqual(["run_stop interrupted"]);
-    expect(step.orders).toEqual([{ kind: "abort", operationId: "request" }]);
+    expect(step.orders).toEqual([{ kind: "abort_request", requestId: "request" }]);
   });
 
   test("awaiting_llm | idle", () => {
@@ -92,7 +93,7 @@ describe("Cancel", () => {
       completed: [done],
     });
     expect(step.messages).toEqual([]);
-    expect(step.orders).toEqual([{ kind: "abort", operationId: "operation" }]);
+    expect(step.orders).toEqual([{ kind: "abort_tool", operationId: "operation" }]);
   });
 
   test.for(["completed", "failed", "interrupted"] as const)(
@@ -188,7 +189,7 @@ describe("Cancel", () => {
         summary: "Continuation cancelled by user.",
         finalUsage: usage(90_000),
       });
-      expect(step.orders).toEqual([{ kind: "abort", operationId: "summary" }]);
+      expect(step.orders).toEqual([{ kind: "abort_request", requestId: "summary" }]);
     }
   });
 
@@ -255,7 +256,7 @@ describe("what was asked meanwhile", () => {
     }
     const held = queue.slice(1);
     for (const state of [idle, errorState, exhausted]) {
-      const before = conversationIn(state, { queue: held, held: true });
+      const before = conversationIn(state, { queue: held, queuePaused: true });
       const step = expectOutcome(before, cancel({ clearQueue: true }));
       expect(step.conversation).toEqual({ ...before, queue: [] });
       expectNothing(before, cancel());
@@ -285,7 +286,7 @@ describe("what was asked meanwhile", () => {
     expect(history.offer(say("m2"))).toBe("cancellation_in_progress");
     history.give(lost(first));
     const second = inState(history.give(say("m2")), "llm_requesting").requestId;
-    expect(history.give(response([], { requestId: first })).effects).toEqual([]);
+    expect(history.give(response([], { requestId: first })).persists).toBe(false);
     history.give(response([], { requestId: second }));
     expect(history.outline).toEqual([
       "direct m1",
@@ -305,11 +306,12 @@ describe("a cancelled sub-agent", () => {
   ];
   test.for(reasons)("by %s fails as interrupted and tells its parent: %s", ([by, error]) => {
     const stopping = expectOutcome(executing({ remaining: [call("t2")] }), cancel({ by }), SUB_AGENT);
-    expect(stopping.orders).toEqual([{ kind: "abort", operationId: "operation" }]);
+    expect(stopping.orders).toEqual([{ kind: "abort_tool", operationId: "operation" }]);
     const step = expectOutcome(stopping.conversation, toolDone("half"), SUB_AGENT);
     const outcome = { error, errorKind: "interrupted" };
     expect(step.state).toEqual({ kind: "failed", ...outcome });
-    expect(step.orders).toEqual([{ kind: "notify_parent", outcome }]);
+    expect(outcomeOf(step.state)).toEqual(outcome);
+    expect(step.orders).toEqual([]);
     expect(outline(step.messages)).toEqual([
       "tool t1 cancelled",
       "tool t2 skipped",

@@ -175,7 +175,11 @@ describe("by hand", () => {
   });
 
   test("not before anything was said", () => {
-    const reject = expectReject(conversationIn(idle, { spoken: false }), trigger, "nothing_to_summarise");
+    const reject = expectReject(
+      conversationIn(idle, { hasMessages: false }),
+      trigger,
+      "nothing_to_summarise",
+    );
     expect(reject.message).toContain("nothing to summarise");
   });
 

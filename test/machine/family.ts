@@ -6,11 +6,10 @@
 import assert from "node:assert/strict";
 import { MAX_PARALLEL_SUB_AGENTS } from "../../machine/control-tools.ts";
 import type { State, SubAgentOutcome, SubAgentTask } from "../../machine/conversation.ts";
-import type { Effect } from "../../machine/effect.ts";
 import { outcomeOf } from "../../machine/outcome.ts";
 import { cancel, restarted, say } from "./events.ts";
 import { History } from "./history.ts";
-import { contextOf } from "./support.ts";
+import { contextOf, type Step } from "./support.ts";
 import { type Chance, suitable } from "./walks.ts";
 
 type Child = {
@@ -106,17 +105,13 @@ export class Family {
     if (child.history === null) {
       if (child.stopping) return this.#end(child, NOT_STARTED);
       child.history = new History(contextOf({ isSubAgent: true }));
-      this.#follow(
-        id,
-        child,
-        child.history.give({ kind: "task_given", messageId: `task-${id}`, task: "do it" }).orders,
-      );
+      this.#follow(child, child.history.give({ kind: "task_given", messageId: `task-${id}`, task: "do it" }));
       return;
     }
     const isStopped = child.stopping && chance.in(0.5);
     const event = isStopped ? cancel({ by: "parent" }) : suitable(child.history, chance, this.#events);
     if (isStopped) child.stopping = false;
-    if (event !== null) this.#tell(id, child, event);
+    if (event !== null) this.#tell(child, event);
     // A stop that found it in the middle of something keeps it stopping for the others.
     if (isStopped && !child.ended) child.stopping = true;
   }
@@ -135,9 +130,9 @@ export class Family {
       () => this.#give(say(`s${this.#events}`, { delivery: chance.pick("steer", "followUp") })),
       () => this.#restart(chance.pick("idle", "resume")),
       // Its time is over, or a person stops it alone.
-      () => id !== null && this.#tell(id, child, cancel({ by: chance.pick("timeout", "user") })),
+      () => id !== null && this.#tell(child, cancel({ by: chance.pick("timeout", "user") })),
       // Its workflow was terminated: it is ended by its row.
-      () => id !== null && this.#tell(id, child, restarted("idle")),
+      () => id !== null && this.#tell(child, restarted("idle")),
     ];
     deeds[chance.below(deeds.length)]?.();
   }
@@ -145,13 +140,13 @@ export class Family {
   /** The whole system went down: everybody hears of it, in any order. */
   #restart(policy: "idle" | "resume"): void {
     this.#give(restarted(policy));
-    for (const [id, child] of this.children) if (!child.ended) this.#tell(id, child, restarted(policy));
+    for (const child of this.children.values()) if (!child.ended) this.#tell(child, restarted(policy));
   }
 
-  #tell(id: string, child: Child, event: Parameters<History["offer"]>[0]): void {
+  #tell(child: Child, event: Parameters<History["offer"]>[0]): void {
     if (child.history === null) return;
     const answer = child.history.offer(event);
-    if (typeof answer !== "string") this.#follow(id, child, answer.orders);
+    if (typeof answer !== "string") this.#follow(child, answer);
   }
 
   #give(event: Parameters<History["offer"]>[0]): void {
@@ -171,17 +166,11 @@ export class Family {
     this.children.set(id, { history: null, stopping: false, outcome: null, ended: false });
   }
 
-  #follow(id: string, child: Child, orders: readonly Effect[]): void {
-    for (const order of orders) {
-      assert.notEqual(order.kind, "spawn_sub_agent", "a sub-agent has none of its own");
-      if (order.kind !== "notify_parent") continue;
-      assert.deepEqual(
-        order.outcome,
-        outcomeOf(child.history?.state ?? { kind: "idle" }),
-        `the end of ${id}`,
-      );
-      this.#end(child, order.outcome);
-    }
+  #follow(child: Child, { state, orders }: Step): void {
+    for (const { kind } of orders)
+      assert.notEqual(kind, "spawn_sub_agent", "a sub-agent has none of its own");
+    const outcome = outcomeOf(state);
+    if (outcome !== null && !child.ended) this.#end(child, outcome);
   }
 
   #end(child: Child, outcome: SubAgentOutcome): void {

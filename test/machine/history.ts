@@ -6,14 +6,13 @@ import assert from "node:assert/strict";
 import type { Context } from "../../machine/context.ts";
 import { awaitedOperation, newConversation } from "../../machine/conversation.ts";
 import type { Conversation, Mode, State, ToolCall } from "../../machine/conversation.ts";
-import type { Effect } from "../../machine/effect.ts";
+import type { Operation, Stop } from "../../machine/effect.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
 import type { Message } from "../../machine/message.ts";
 import type { RejectionCode } from "../../machine/rejection.ts";
-import { transition } from "../../machine/transition.ts";
 import { requestFailed, response, toolDone } from "./events.ts";
-import { at, outline, ROOT, stepOf, type Step } from "./support.ts";
-import { assertEffects, assertValid } from "./valid.ts";
+import { apply, outline, ROOT, type Step } from "./support.ts";
+import { assertChange, assertValid } from "./valid.ts";
 
 export class History {
   readonly context: Context;
@@ -60,16 +59,16 @@ export class History {
   offer(event: ConversationEvent): Step | RejectionCode {
     const before = this.conversation;
     this.#events += 1;
-    const answer = transition(before, this.context, at(event, this.#events));
-    if ("reject" in answer) return answer.reject.code;
-    assertEffects(before, answer);
-    assertValid(answer.conversation, this.context);
-    if (answer.conversation !== before) this.#settle(event);
-    for (const effect of answer.effects) this.#follow(effect, answer.conversation);
-    this.conversation = answer.conversation;
-    assert.equal(answer.conversation.sequence, this.messages.length, "the sequence is the last message's");
+    const step = apply(before, this.context, event, this.#events);
+    if (typeof step === "string") return step;
+    assertChange(before, step);
+    assertValid(step.conversation, this.context);
+    if (step.persists) this.#settle(event);
+    for (const message of step.messages) this.#store(message);
+    for (const order of step.orders) this.#follow(order, step.conversation);
+    this.conversation = step.conversation;
+    assert.equal(step.conversation.sequence, this.messages.length, "the sequence is the last message's");
     this.#checkRest();
-    const step = stepOf(answer);
     this.steps.push(step);
     return step;
   }
@@ -106,34 +105,31 @@ export class History {
     if (event.kind === "tool_completed") this.#inFlight.delete(event.operationId);
   }
 
-  #follow(effect: Effect, after: Conversation): void {
-    switch (effect.kind) {
-      case "persist_message":
-        this.#store(effect.message);
-        return;
+  #follow(order: Stop | Operation, after: Conversation): void {
+    switch (order.kind) {
       case "request_llm":
       case "request_continuation":
-        this.#mustBeAnswered(effect.kind);
+        this.#mustBeAnswered(order.kind);
         assert.ok(after.state.kind === "llm_requesting" || after.state.kind === "awaiting_continuation");
-        assert.equal(after.state.requestId, effect.requestId);
-        this.#start(effect.requestId);
+        assert.equal(after.state.requestId, order.requestId);
+        this.#start(order.requestId);
         return;
       case "schedule_retry":
-        this.#start(effect.requestId);
+        this.#start(order.requestId);
         return;
       case "execute_tool":
         assert.equal(after.state.kind, "tool_executing");
-        assert.ok(this.#open.has(effect.call.id), "its call is stored and unanswered");
-        this.#start(effect.operationId);
+        assert.ok(this.#open.has(order.call.id), "its call is stored and unanswered");
+        this.#start(order.operationId);
         return;
-      case "abort":
-        this.#inFlight.delete(effect.operationId);
+      case "abort_request":
+        this.#inFlight.delete(order.requestId);
         return;
-      case "persist_state":
-      case "notify_client":
+      case "abort_tool":
+        this.#inFlight.delete(order.operationId);
+        return;
       case "spawn_sub_agent":
       case "cancel_sub_agent":
-      case "notify_parent":
         return;
     }
   }

@@ -8,6 +8,7 @@ import { describe, expect, test } from "vitest";
 import { awaitedOperation, isWorking, type State } from "../../machine/conversation.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
 import type { RejectionCode } from "../../machine/rejection.ts";
+import { outcomeOf } from "../../machine/outcome.ts";
 import { transition } from "../../machine/transition.ts";
 import {
   cancel,
@@ -23,7 +24,7 @@ import {
 } from "./events.ts";
 import type { History } from "./history.ts";
 import { conversationIn, requesting, usage } from "./states.ts";
-import { at, contextOf, expectOutcome, outline, stepOf, type Step } from "./support.ts";
+import { apply, at, contextOf, expectOutcome, outline, type Step } from "./support.ts";
 import { contextFor, go, settings, walks, type Seen, type Walk } from "./walks.ts";
 
 /** Asserts for all walks; `look` sees each event with its answer, `end` the whole history. */
@@ -41,8 +42,7 @@ const accepted = ({ answer }: Seen): Step | null => (typeof answer === "string" 
 
 /** What an event would do now; the history does not move. */
 function wouldBe(history: History, event: ConversationEvent): Step | RejectionCode {
-  const answer = transition(history.conversation, history.context, at(event, 1_000_000));
-  return "reject" in answer ? answer.reject.code : stepOf(answer);
+  return apply(history.conversation, history.context, event, 1_000_000);
 }
 
 /** The event that ends what is being stopped. */
@@ -99,8 +99,8 @@ describe("Invariants of the state machine", () => {
       const step = accepted(seen);
       if (step === null) return;
       const changed = JSON.stringify(step.conversation) !== JSON.stringify(seen.before);
-      assert.equal(step.effects[0]?.kind === "persist_state", changed);
-      assert.ok(step.effects.slice(1).every(({ kind }) => kind !== "persist_state"));
+      assert.equal(step.persists, changed);
+      if (!changed) expect([step.messages, step.notices, step.orders]).toEqual([[], [], []]);
     });
   });
 
@@ -139,12 +139,7 @@ describe("Invariants of the state machine", () => {
         expect(outline(step.messages)).not.toContain("agent");
         const { state } = step;
         const child = state.stopping === "sub_agents" ? state.pending[0]?.id : undefined;
-        const next = transition(
-          step.conversation,
-          history.context,
-          at(endOf(state, child ?? ""), 1_000_001 + events),
-        );
-        step = "reject" in next ? next.reject.code : stepOf(next);
+        step = apply(step.conversation, history.context, endOf(state, child ?? ""), 1_000_001 + events);
       }
       if (typeof step === "string") return expect.fail(step);
       expect(outline(step.messages)).not.toContain("agent");
@@ -160,11 +155,11 @@ describe("Invariants of the state machine", () => {
       if (state.kind !== "tool_executing") return;
       const stopping = wouldBe(history, cancel());
       if (typeof stopping === "string") return expect.fail(stopping);
-      const outcome = at(toolDone("all well", { operationId: state.operationId }), 1_000_001);
-      const answer = transition(stopping.conversation, context, outcome);
-      if ("reject" in answer) return expect.fail(answer.reject.code);
+      const outcome = toolDone("all well", { operationId: state.operationId });
+      const stopped = apply(stopping.conversation, context, outcome, 1_000_001);
+      if (typeof stopped === "string") return expect.fail(stopped);
       expect(stopping.results).toEqual([]);
-      expect(stepOf(answer).results.map(({ toolCallId, status }) => [toolCallId, status])).toEqual([
+      expect(stopped.results.map(({ toolCallId, status }) => [toolCallId, status])).toEqual([
         [state.current.id, "cancelled"],
         ...state.remaining.map(({ id }) => [id, "skipped"]),
       ]);
@@ -202,18 +197,14 @@ describe("Invariants of the state machine", () => {
       let conversation = history.conversation;
       const orders: string[] = [];
       for (const [n, event] of events.entries()) {
-        const answer = transition(conversation, context, at(event, 1_000_000 + n));
-        if ("reject" in answer) return expect.fail(answer.reject.code);
-        conversation = answer.conversation;
-        orders.push(...stepOf(answer).orders.map(({ kind }) => kind));
+        const step = apply(conversation, context, event, 1_000_000 + n);
+        if (typeof step === "string") return expect.fail(step);
+        conversation = step.conversation;
+        orders.push(...step.orders.map(({ kind }) => kind));
       }
-      expect(orders).toEqual(["abort", "request_llm"]);
-      const late = transition(
-        conversation,
-        context,
-        at(response([], { requestId: state.requestId }), 1_000_009),
-      );
-      expect(late).toEqual({ conversation, effects: [] });
+      expect(orders).toEqual(["abort_request", "request_llm"]);
+      const late = at(response([], { requestId: state.requestId }), 1_000_009);
+      expect(transition(conversation, context, late)).toEqual({ kind: "ignored" });
     });
   });
 
@@ -295,11 +286,12 @@ describe("Invariants of the state machine", () => {
     always(
       () => undefined,
       (history) => {
-        const told = history.steps.flatMap(({ orders }) =>
-          orders.filter(({ kind }) => kind === "notify_parent"),
-        );
+        // The parent is told when its workflow ends: at the first outcome, which no event changes any more.
+        const outcomes = history.steps.map(({ state }) => outcomeOf(state));
+        const first = outcomes.findIndex((outcome) => outcome !== null);
         const terminal = history.state.kind === "completed" || history.state.kind === "failed";
-        expect(told).toHaveLength(terminal ? 1 : 0);
+        expect(first !== -1).toBe(terminal);
+        if (terminal) for (const outcome of outcomes.slice(first)) expect(outcome).toEqual(outcomes[first]);
       },
     );
   });

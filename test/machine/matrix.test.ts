@@ -1,6 +1,7 @@
 /** Every row of the design document's "State Transition Matrix" and of its additions, named as it stands there. */
 import { describe, expect, test } from "vitest";
 import { NO_TOKENS } from "../../machine/conversation.ts";
+import { outcomeOf } from "../../machine/outcome.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
 import {
   approve,
@@ -52,7 +53,7 @@ import {
 describe("State Transition Matrix", () => {
   test("Idle | UserMessage | AwaitingLlm | PersistMessage, PersistState", () => {
     const step = expectOutcome(idle, say("m1"));
-    expect(step.effects[0]).toEqual({ kind: "persist_state" });
+    expect(step.persists).toBe(true);
     expect(step.messages).toMatchObject([
       {
         id: "m1",
@@ -64,11 +65,11 @@ describe("State Transition Matrix", () => {
         display: { kind: "direct" },
       },
     ]);
-    expect(step.conversation).toMatchObject({ spoken: true, sequence: 11 });
+    expect(step.conversation).toMatchObject({ hasMessages: true, sequence: 11 });
     expect(step.conversation.run).toEqual({
       cycleId: "m1",
       requests: 1,
-      cutOffs: 0,
+      truncations: 0,
       reminders: 0,
       upgradeDenied: false,
     });
@@ -172,7 +173,7 @@ describe("State Transition Matrix", () => {
       requestId: "request",
     });
     expect(step.messages).toEqual([]);
-    expect(step.orders).toEqual([{ kind: "abort", operationId: "request" }]);
+    expect(step.orders).toEqual([{ kind: "abort_request", requestId: "request" }]);
   });
 
   test('LlmRequesting | UserMessage | REJECT | Return error "agent is busy"', () => {
@@ -244,7 +245,7 @@ describe("State Transition Matrix", () => {
 
   test("Error | UserMessage | AwaitingLlm | PersistMessage, PersistState", () => {
     const step = expectOutcome(errorState, say("m1"));
-    expect(step.effects[0]).toEqual({ kind: "persist_state" });
+    expect(step.persists).toBe(true);
     expect(outline(step.messages)).toEqual(["direct m1"]);
     expect(inState(step, "llm_requesting").attempt).toBe(1);
     expect(orderKinds(step)).toEqual(["request_llm"]);
@@ -286,7 +287,7 @@ describe("State Transition Matrix Additions", () => {
 
   test("LlmRequesting | LlmResponse (>= 90%, ThresholdBased) | AwaitingContinuation | PersistMessage, PersistState, RequestContinuation", () => {
     const step = expectOutcome(requesting(), response([call("t1")], full));
-    expect(step.effects[0]).toEqual({ kind: "persist_state" });
+    expect(step.persists).toBe(true);
     expect(outline(step.messages)).toEqual(["agent", "tool t1 skipped"]);
     const { requestId } = orderOf(step, "request_continuation");
     expect(step.state).toEqual({
@@ -306,13 +307,14 @@ describe("State Transition Matrix Additions", () => {
     const step = expectOutcome(requesting(), response([], full), SUB_AGENT);
     const outcome = { error: "Context window exhausted", errorKind: "context_exhausted" };
     expect(step.state).toEqual({ kind: "failed", ...outcome });
-    expect(step.orders).toEqual([{ kind: "notify_parent", outcome }]);
+    expect(outcomeOf(step.state)).toEqual(outcome);
+    expect(step.orders).toEqual([]);
     expect(outline(step.messages)).toEqual(["agent", "error context_exhausted", "run_stop error"]);
   });
 
   test("AwaitingContinuation | ContinuationResponse | ContextExhausted | PersistMessage, PersistState, NotifyContextExhausted", () => {
     const step = expectOutcome(continuing(), summaryOf("We fixed the test.", { usage: usage(5) }));
-    expect(step.effects[0]).toEqual({ kind: "persist_state" });
+    expect(step.persists).toBe(true);
     expect(outline(step.messages)).toEqual(["continuation", "run_stop completed"]);
     expect(step.messages[0]).toMatchObject({
       actor: "llm_agent",
@@ -334,7 +336,7 @@ describe("State Transition Matrix Additions", () => {
     const step = expectOutcome(continuing(), failure);
     const summary =
       "Context limit reached. The continuation summary could not be generated. Please start a new conversation.";
-    expect(step.effects[0]).toEqual({ kind: "persist_state" });
+    expect(step.persists).toBe(true);
     expect(outline(step.messages)).toEqual(["continuation", "run_stop error"]);
     expect(step.messages[0]).toMatchObject({ actor: "system", content: [{ summary }] });
     expect(step.state).toEqual({ kind: "context_exhausted", summary, finalUsage: usage(90_000) });
@@ -344,12 +346,12 @@ describe("State Transition Matrix Additions", () => {
   test("AwaitingContinuation | UserCancel | ContextExhausted | PersistMessage (cancelled), PersistState, NotifyContextExhausted", () => {
     const step = expectOutcome(continuing(), cancel());
     const summary = "Continuation cancelled by user.";
-    expect(step.effects[0]).toEqual({ kind: "persist_state" });
+    expect(step.persists).toBe(true);
     expect(outline(step.messages)).toEqual(["continuation", "run_stop interrupted"]);
     expect(step.messages[0]).toMatchObject({ actor: "system", content: [{ summary }] });
     expect(step.state).toEqual({ kind: "context_exhausted", summary, finalUsage: usage(90_000) });
     expect(step.notices).toContainEqual({ name: "context.exhausted", data: { summary } });
-    expect(step.orders).toEqual([{ kind: "abort", operationId: "summary" }]);
+    expect(step.orders).toEqual([{ kind: "abort_request", requestId: "summary" }]);
   });
 
   test('ContextExhausted | UserMessage | REJECT | Return error "context exhausted"', () => {
@@ -380,7 +382,7 @@ describe("State Transition Matrix Additions", () => {
   test("Idle | UserTriggerContinuation | AwaitingContinuation | PersistState, RequestContinuation", () => {
     const before = conversationIn(idle, { lastUsage: usage(80_000) });
     const step = expectOutcome(before, trigger);
-    expect(step.effects[0]).toEqual({ kind: "persist_state" });
+    expect(step.persists).toBe(true);
     const { requestId } = orderOf(step, "request_continuation");
     expect(step.orders).toEqual([
       { kind: "request_continuation", requestId, attempt: 1, rejectedToolCalls: [] },

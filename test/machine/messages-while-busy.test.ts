@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import type { State } from "../../machine/conversation.ts";
 import type { Delivery } from "../../machine/message.ts";
 import type { RejectionCode } from "../../machine/rejection.ts";
-import { transition } from "../../machine/transition.ts";
 import { say } from "./events.ts";
 import {
   approving,
@@ -23,6 +22,7 @@ import {
   RETRY,
 } from "./states.ts";
 import {
+  apply,
   contextOf,
   expectOutcome,
   expectReject,
@@ -30,8 +30,6 @@ import {
   orderKinds,
   outline,
   ROOT,
-  at,
-  stepOf,
   SUB_AGENT,
 } from "./support.ts";
 
@@ -119,9 +117,9 @@ describe("Messages while busy", () => {
     expectReject(awaitingLlm, say(), "agent_busy");
   });
   test.for(["steer", "followUp"] as const)("awaiting_llm | %s | pending or queued", (delivery) => {
-    const answer = transition(conversationIn(awaitingLlm), ROOT, at(say("m1", { delivery })));
-    if ("reject" in answer) return expect.fail(answer.reject.code);
-    expect(stepOf(answer).conversation.queue).toMatchObject([{ messageId: "m1", delivery }]);
+    const step = apply(conversationIn(awaitingLlm), ROOT, say("m1", { delivery }), 1);
+    if (typeof step === "string") return expect.fail(step);
+    expect(step.conversation.queue).toMatchObject([{ messageId: "m1", delivery }]);
   });
 
   test.for(

@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { transition } from "../../machine/transition.ts";
 import { downgrade } from "./events.ts";
-import { at, stepOf, textOf } from "./support.ts";
+import { apply, textOf } from "./support.ts";
 import { go, settings, walks, type Seen } from "./walks.ts";
 
 const always = (look: (seen: Seen) => void): void =>
@@ -56,9 +55,8 @@ describe("Property Invariants", () => {
     always(({ history }) => {
       const { context, conversation, state } = history;
       if (state.kind !== "idle" || context.isSubAgent || !context.sandboxAvailable) return;
-      const answer = transition(conversation, context, at(downgrade, 1_000_000));
-      if ("reject" in answer) return expect.fail(answer.reject.code);
-      const step = stepOf(answer);
+      const step = apply(conversation, context, downgrade, 1_000_000);
+      if (typeof step === "string") return expect.fail(step);
       expect(step.conversation.mode).toBe("restricted");
       expect(step.state).toBe(state);
       expect(step.messages).toHaveLength(conversation.mode === "restricted" ? 0 : 1);

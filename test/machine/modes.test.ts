@@ -62,7 +62,7 @@ describe("Key Transitions", () => {
       remaining: [call("t2")],
       completed: [],
     });
-    expect(step.effects[0]).toEqual({ kind: "persist_state" });
+    expect(step.persists).toBe(true);
     expect(noticeNames(step)).toContain("state.changed");
     expect(step.orders).toEqual([]);
     expect(step.conversation.mode).toBe("restricted");

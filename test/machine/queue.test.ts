@@ -66,12 +66,12 @@ describe("a follow-up", () => {
     for (const id of ["m2", "m3", "m4"]) history.give(followUp(id));
     history.failRequest();
     expect(history.failRequest().state.kind).toBe("error");
-    expect(history.conversation).toMatchObject({ held: true, errorsInARow: 2 });
+    expect(history.conversation).toMatchObject({ queuePaused: true, errorsInARow: 2 });
     expect(waitingIds(history)).toEqual(["m3", "m4"]);
     history.give(say("m5"));
     expect(waitingIds(history)).toEqual(["m3", "m4"]);
     expect(outline(history.respond().messages)).toEqual(["agent", "run_stop completed", "followUp m3"]);
-    expect(history.conversation).toMatchObject({ held: false, errorsInARow: 0 });
+    expect(history.conversation).toMatchObject({ queuePaused: false, errorsInARow: 0 });
   });
 
   test("stays held at a third error in a row", () => {
@@ -81,7 +81,7 @@ describe("a follow-up", () => {
     history.failRequest();
     history.give(say("m5"));
     expect(history.failRequest().state.kind).toBe("error");
-    expect(history.conversation).toMatchObject({ held: true, errorsInARow: 3 });
+    expect(history.conversation).toMatchObject({ queuePaused: true, errorsInARow: 3 });
     expect(waitingIds(history)).toEqual(["m3"]);
   });
 
@@ -102,7 +102,7 @@ describe("a follow-up", () => {
     history.give(say("m3"));
     history.give(followUp("m4"));
     expect(waitingIds(history)).toEqual(["m2", "m4"]);
-    expect(history.conversation.held).toBe(true);
+    expect(history.conversation.queuePaused).toBe(true);
   });
 });
 
@@ -202,7 +202,7 @@ describe("idle and error", () => {
           createdAt: "2025-01-01T00:00:00.000Z",
         },
       ];
-      const step = expectOutcome(conversationIn(state, { queue, held: true }), steer("m1"));
+      const step = expectOutcome(conversationIn(state, { queue, queuePaused: true }), steer("m1"));
       expect(outline(step.messages)).toEqual(["direct m1"]);
       expect(step.conversation.queue).toEqual(queue);
     }

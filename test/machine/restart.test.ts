@@ -1,7 +1,7 @@
 /** Every cell of the table "Restart of the embedded system", named found | policy | what happens. */
 import { describe, expect, test } from "vitest";
 import type { State } from "../../machine/conversation.ts";
-import { transition } from "../../machine/transition.ts";
+import { outcomeOf } from "../../machine/outcome.ts";
 import { childDone, restarted, say, response } from "./events.ts";
 import {
   approving,
@@ -24,7 +24,7 @@ import {
   RUN,
 } from "./states.ts";
 import {
-  at,
+  apply,
   expectNothing,
   expectOutcome,
   inState,
@@ -32,7 +32,6 @@ import {
   orderOf,
   outline,
   ROOT,
-  stepOf,
   SUB_AGENT,
   textOf,
 } from "./support.ts";
@@ -65,13 +64,13 @@ describe("awaiting_llm, llm_requesting", () => {
       expect(outline(step.messages)).toEqual(["note", "run_stop interrupted"]);
       expect(textOf(step.messages[0])).toContain("The system restarted");
       expect(step.messages[0]?.cycleId).toBe("root");
-      expect(step.conversation.held).toBe(true);
+      expect(step.conversation.queuePaused).toBe(true);
     },
   );
 
   test("llm_requesting | idle | what may still be in flight is aborted", () => {
     const step = expectOutcome(requesting(), restarted("idle"));
-    expect(step.orders).toEqual([{ kind: "abort", operationId: "request" }]);
+    expect(step.orders).toEqual([{ kind: "abort_request", requestId: "request" }]);
   });
 
   test("llm_requesting | resume | asks again, same attempt", () => {
@@ -80,8 +79,8 @@ describe("awaiting_llm, llm_requesting", () => {
     expect(attempt).toBe(2);
     expect(requestId).not.toBe("request");
     expect(step.state).toEqual({ kind: "llm_requesting", attempt: 2, requestId, retry: null });
-    expect(orderKinds(step)).toEqual(["abort", "request_llm"]);
-    expect(orderOf(step, "abort").operationId).toBe("request");
+    expect(orderKinds(step)).toEqual(["abort_request", "request_llm"]);
+    expect(orderOf(step, "abort_request").requestId).toBe("request");
     expect(step.messages).toEqual([]);
   });
 
@@ -113,8 +112,8 @@ describe("tool_executing", () => {
       "run_stop interrupted",
     ]);
     expect(textOf(step.messages[1])).toContain("Skipped: the system restarted");
-    expect(step.orders).toEqual([{ kind: "abort", operationId: "operation" }]);
-    expect(step.conversation.held).toBe(true);
+    expect(step.orders).toEqual([{ kind: "abort_tool", operationId: "operation" }]);
+    expect(step.conversation.queuePaused).toBe(true);
   });
 
   test("tool_executing | resume | current `interrupted`, goes on", () => {
@@ -128,8 +127,8 @@ describe("tool_executing", () => {
         { toolCallId: "t1", status: "interrupted" },
       ],
     });
-    expect(orderKinds(step)).toEqual(["abort", "execute_tool"]);
-    expect(orderOf(step, "abort").operationId).toBe("operation");
+    expect(orderKinds(step)).toEqual(["abort_tool", "execute_tool"]);
+    expect(orderOf(step, "abort_tool").operationId).toBe("operation");
   });
 
   test("The model reads of an interrupted call that its outcome is unknown and that it should check before relying on it", () => {
@@ -184,7 +183,7 @@ describe("cancelling", () => {
     const request = expectOutcome(cancellingRequest, restarted(policy));
     expect(request.state).toEqual({ kind: "idle" });
     expect(outline(request.messages)).toEqual(["note", "run_stop interrupted"]);
-    expect(request.orders).toEqual([{ kind: "abort", operationId: "request" }]);
+    expect(request.orders).toEqual([{ kind: "abort_request", requestId: "request" }]);
 
     const tool = expectOutcome(cancellingTool([call("t2")]), restarted(policy));
     expect(tool.state).toEqual({ kind: "idle" });
@@ -195,7 +194,7 @@ describe("cancelling", () => {
       "run_stop interrupted",
     ]);
     expect(textOf(tool.messages[0])).toBe("Cancelled by user");
-    expect(tool.orders).toEqual([{ kind: "abort", operationId: "operation" }]);
+    expect(tool.orders).toEqual([{ kind: "abort_tool", operationId: "operation" }]);
 
     const children = expectOutcome(cancellingChildren(1, [call("t2")]), restarted(policy));
     expect(children.state).toEqual({ kind: "idle" });
@@ -209,7 +208,7 @@ describe("cancelling", () => {
       `Task 1: task 1\nFailed (interrupted): ${INTERRUPTED.error}\nCancelled by user`,
     );
     expect(children.orders).toEqual([{ kind: "cancel_sub_agent", id: "c1" }]);
-    expect(children.conversation.held).toBe(true);
+    expect(children.conversation.queuePaused).toBe(true);
   });
 });
 
@@ -222,8 +221,8 @@ describe("awaiting_continuation", () => {
       expect(order).toMatchObject({ attempt: 2, rejectedToolCalls: [call("t1")] });
       expect(order.requestId).not.toBe("summary");
       expect(step.state).toEqual({ ...before, requestId: order.requestId, retry: null });
-      expect(orderKinds(step)).toEqual(["abort", "request_continuation"]);
-      expect(orderOf(step, "abort").operationId).toBe("summary");
+      expect(orderKinds(step)).toEqual(["abort_request", "request_continuation"]);
+      expect(orderOf(step, "abort_request").requestId).toBe("summary");
       expect(step.messages).toEqual([]);
     }
   });
@@ -236,7 +235,7 @@ describe("a sub-agent at work", () => {
       const step = expectOutcome(state, restarted("idle"), SUB_AGENT);
       expect(step.state).toEqual({ kind: "failed", ...INTERRUPTED });
       expect(outline(step.messages).slice(-2)).toEqual(["error interrupted", "run_stop error"]);
-      expect(orderOf(step, "notify_parent").outcome).toEqual(INTERRUPTED);
+      expect(outcomeOf(step.state)).toEqual(INTERRUPTED);
     },
   );
 
@@ -266,13 +265,13 @@ describe("the queue after a restart", () => {
     const { requestId } = inState(mine, "llm_requesting");
     const next = expectOutcome(mine.conversation, response([], { requestId }), ROOT, 3);
     expect(outline(next.messages)).toEqual(["agent", "run_stop completed", "followUp q0"]);
-    expect(next.conversation).toMatchObject({ held: false, queue: [{ messageId: "q2" }] });
+    expect(next.conversation).toMatchObject({ queuePaused: false, queue: [{ messageId: "q2" }] });
   });
 
   test("a restart is no error: the row of errors is broken", () => {
     const before = conversationIn(requesting(), { errorsInARow: 1, run: { ...RUN, requests: 3 } });
-    const answer = transition(before, ROOT, at(restarted("idle")));
-    if ("reject" in answer) return expect.fail(answer.reject.code);
-    expect(stepOf(answer).conversation).toMatchObject({ errorsInARow: 0, run: null });
+    const step = apply(before, ROOT, restarted("idle"), 1);
+    if (typeof step === "string") return expect.fail(step);
+    expect(step.conversation).toMatchObject({ errorsInARow: 0, run: null });
   });
 });

@@ -43,7 +43,7 @@ describe("Reasons", () => {
   test("error and runaway `error`", () => {
     expect(last(expectOutcome(requesting(), broken))).toBe("run_stop error");
     const tired = conversationIn(executing(), {
-      run: { cycleId: "root", requests: 200, cutOffs: 0, reminders: 0, upgradeDenied: false },
+      run: { cycleId: "root", requests: 200, truncations: 0, reminders: 0, upgradeDenied: false },
     });
     expect(last(expectOutcome(tired, toolDone()))).toBe("run_stop error");
   });
@@ -118,7 +118,7 @@ describe("one tool after the other", () => {
 
   test("the outcome of another execution changes nothing", () => {
     const step = expectOutcome(executing(), toolDone("", { operationId: "other" }));
-    expect(step.effects).toEqual([]);
+    expect(step.persists).toBe(false);
   });
 
   test("Idle is said once, after the last death, with the id of the run", () => {

@@ -5,7 +5,7 @@ import type { TokenUsage } from "../../machine/message.ts";
 
 export const usage = (inputTokens = 1_000): TokenUsage => ({ ...NO_TOKENS, inputTokens });
 
-export const RUN: Run = { cycleId: "root", requests: 1, cutOffs: 0, reminders: 0, upgradeDenied: false };
+export const RUN: Run = { cycleId: "root", requests: 1, truncations: 0, reminders: 0, upgradeDenied: false };
 
 /** A conversation in this state, ten messages old, Restricted; with a run where the state belongs to one. */
 export function conversationIn(state: State, change: Partial<Conversation> = {}): Conversation {
@@ -13,7 +13,7 @@ export function conversationIn(state: State, change: Partial<Conversation> = {})
   return {
     ...newConversation("restricted", 100_000),
     sequence: 10,
-    spoken: true,
+    hasMessages: true,
     run: resting ? null : RUN,
     state,
     ...change,

@@ -35,7 +35,6 @@ import {
   expectReject,
   inState,
   limited,
-  orderKinds,
   orderOf,
   outline,
   ROOT,
@@ -166,13 +165,14 @@ describe("what a sub-agent's end says to its parent", () => {
     history.give(given);
     const last = history.respond([submitCall("t1", long)]);
     expect(last.state).toEqual({ kind: "completed", result: long, success: true });
-    expect(last.orders).toEqual([{ kind: "notify_parent", outcome: submitted(long) }]);
+    expect(outcomeOf(last.state)).toEqual(submitted(long));
+    expect(last.orders).toEqual([]);
   });
 });
 
 describe("a sub-agent", () => {
   test("begins with its task, which is its parent's model's message", () => {
-    const step = expectOutcome(conversationIn(idle, { sequence: 0, spoken: false }), given, SUB_AGENT);
+    const step = expectOutcome(conversationIn(idle, { sequence: 0, hasMessages: false }), given, SUB_AGENT);
     expect(step.messages).toMatchObject([
       {
         id: "task",
@@ -185,11 +185,11 @@ describe("a sub-agent", () => {
       },
     ]);
     expect(orderOf(step, "request_llm").attempt).toBe(1);
-    expect(step.conversation).toMatchObject({ spoken: true });
+    expect(step.conversation).toMatchObject({ hasMessages: true });
     expect(step.conversation.run).toEqual({
       cycleId: "task",
       requests: 1,
-      cutOffs: 0,
+      truncations: 0,
       reminders: 0,
       upgradeDenied: false,
     });
@@ -214,7 +214,8 @@ describe("a sub-agent", () => {
     const last = history.respond();
     const outcome = { error: "The sub-agent ended without submitting a result.", errorKind: "unknown" };
     expect(last.state).toEqual({ kind: "failed", ...outcome });
-    expect(last.orders).toEqual([{ kind: "notify_parent", outcome }]);
+    expect(outcomeOf(last.state)).toEqual(outcome);
+    expect(last.orders).toEqual([]);
     expect(outline(last.messages)).toEqual(["agent", "error unknown", "run_stop error"]);
     expect(textOf(last.messages[1])).toBe(outcome.error);
   });
@@ -231,7 +232,8 @@ describe("a sub-agent", () => {
     history.finishTool();
     const last = history.respond([submitCall("t2", "42 files")]);
     expect(last.state).toEqual({ kind: "completed", result: "42 files", success: true });
-    expect(orderKinds(last)).toEqual(["notify_parent"]);
+    expect(outcomeOf(last.state)).not.toBeNull();
+    expect(last.orders).toEqual([]);
     expect(history.outline.at(-1)).toBe("run_stop completed");
   });
 
@@ -244,7 +246,8 @@ describe("a sub-agent", () => {
   test("a runaway fails it", () => {
     const step = expectOutcome(executing(), toolDone(), limited({ requestsPerRun: 1 }, SUB_AGENT));
     expect(step.state).toMatchObject({ kind: "failed", errorKind: "runaway" });
-    expect(orderKinds(step)).toEqual(["notify_parent"]);
+    expect(outcomeOf(step.state)).not.toBeNull();
+    expect(step.orders).toEqual([]);
   });
 
   test.for([completed, failedState])("that has ended absorbs everything: $kind", (state) => {

@@ -4,14 +4,14 @@
 import { expect } from "vitest";
 import { DEFAULT_LIMITS, type Context, type Limits } from "../../machine/context.ts";
 import type { Conversation, State, StateOf } from "../../machine/conversation.ts";
-import type { Effect, Notice } from "../../machine/effect.ts";
+import type { Notice, Operation, Stop } from "../../machine/effect.ts";
 import type { ConversationEvent, Event } from "../../machine/event.ts";
 import type { Stamp } from "../../machine/ids.ts";
 import type { Message, MessageBody, ToolOutcome } from "../../machine/message.ts";
 import type { Rejection, RejectionCode } from "../../machine/rejection.ts";
-import { transition } from "../../machine/transition.ts";
+import { transition, type Transition } from "../../machine/transition.ts";
 import { conversationIn } from "./states.ts";
-import { assertEffects, assertValid, deepFreeze } from "./valid.ts";
+import { assertChange, assertValid, deepFreeze } from "./valid.ts";
 
 export const START = Date.UTC(2025, 0, 1);
 
@@ -44,36 +44,47 @@ export const limited = (limits: Partial<Limits>, context = ROOT): Context => ({
   limits: { ...DEFAULT_LIMITS, ...limits },
 });
 
-/** An accepted event, with its effects by kind. */
+/** What came of an event that was not refused. */
 export type Step = {
   readonly conversation: Conversation;
   readonly state: State;
-  readonly effects: readonly Effect[];
+  /** There is something to commit. */
+  readonly persists: boolean;
   readonly messages: readonly Message[];
   /** Of the stored tool messages. */
   readonly results: readonly ToolOutcome[];
   readonly notices: readonly Notice[];
-  /** What is performed after the commit. */
-  readonly orders: readonly Effect[];
+  /** What is stopped, and then what is started. */
+  readonly orders: readonly Order[];
 };
 
-export function stepOf(outcome: { conversation: Conversation; effects: readonly Effect[] }): Step {
-  const { conversation, effects } = outcome;
-  const messages = effects.flatMap((effect) => (effect.kind === "persist_message" ? [effect.message] : []));
+export function stepOf(before: Conversation, answer: Exclude<Transition, { kind: "rejected" }>): Step {
+  const nothing = { conversation: before, messages: [], notices: [], start: [], stop: [] };
+  const persists = answer.kind === "accepted";
+  const { conversation, messages, notices, start, stop } = persists ? answer : nothing;
   return {
     conversation,
     state: conversation.state,
-    effects,
+    persists,
     messages,
     results: messages.flatMap((message) => (message.type === "tool" ? [...message.content] : [])),
-    notices: effects.flatMap((effect) => (effect.kind === "notify_client" ? [effect.notice] : [])),
-    orders: effects.filter(
-      ({ kind }) => kind !== "persist_state" && kind !== "persist_message" && kind !== "notify_client",
-    ),
+    notices,
+    orders: [...stop, ...start],
   };
 }
 
 export const at = (event: ConversationEvent, n = 1): Event => ({ ...event, stamp: stamp(n) });
+
+/** Applies an event, the `n`th of its test: what came of it, or the code of its refusal. */
+export function apply(
+  before: Conversation,
+  context: Context,
+  event: ConversationEvent,
+  n: number,
+): Step | RejectionCode {
+  const answer = transition(before, context, at(event, n));
+  return answer.kind === "rejected" ? answer.rejection.code : stepOf(before, answer);
+}
 
 /** Applies an event that must be accepted. */
 export function expectOutcome(
@@ -84,10 +95,11 @@ export function expectOutcome(
 ): Step {
   const conversation = deepFreeze("kind" in before ? conversationIn(before) : before);
   const answer = transition(conversation, deepFreeze(context), deepFreeze(at(event, n)));
-  if ("reject" in answer) return expect.fail(`refused: ${answer.reject.code}`);
-  assertEffects(conversation, answer);
-  assertValid(answer.conversation, context);
-  return stepOf(answer);
+  if (answer.kind === "rejected") return expect.fail(`refused: ${answer.rejection.code}`);
+  const step = stepOf(conversation, answer);
+  assertChange(conversation, step);
+  assertValid(step.conversation, context);
+  return step;
 }
 
 /** Applies an event that must be refused with this code. */
@@ -99,10 +111,10 @@ export function expectReject(
 ): Rejection {
   const conversation = deepFreeze("kind" in before ? conversationIn(before) : before);
   const answer = transition(conversation, deepFreeze(context), deepFreeze(at(event)));
-  if (!("reject" in answer)) return expect.fail(`accepted; expected ${code}`);
-  expect(answer.reject.code).toBe(code);
-  expect(answer.reject.message).toMatch(/^[A-Z0-9].*\.$/su);
-  return answer.reject;
+  if (answer.kind !== "rejected") return expect.fail(`${answer.kind}; expected ${code}`);
+  expect(answer.rejection.code).toBe(code);
+  expect(answer.rejection.message).toMatch(/^[A-Z0-9].*\.$/su);
+  return answer.rejection;
 }
 
 /** Applies an event that must be accepted and must change nothing. */
@@ -113,7 +125,7 @@ export function expectNothing(
 ): void {
   const conversation = "kind" in before ? conversationIn(before) : before;
   const step = expectOutcome(conversation, event, context);
-  expect(step.effects).toEqual([]);
+  expect(step.persists).toBe(false);
   expect(step.conversation).toEqual(conversation);
 }
 
@@ -153,9 +165,11 @@ export function textOf(message: MessageBody | undefined): string {
 export const orderKinds = (step: Step): readonly string[] => step.orders.map(({ kind }) => kind);
 export const noticeNames = (step: Step): readonly string[] => step.notices.map(({ name }) => name);
 
+type Order = Stop | Operation;
+
 /** The one order of this kind. */
-export function orderOf<K extends Effect["kind"]>(step: Step, kind: K): Extract<Effect, { kind: K }> {
-  const found = step.effects.filter((effect): effect is Extract<Effect, { kind: K }> => effect.kind === kind);
+export function orderOf<K extends Order["kind"]>(step: Step, kind: K): Extract<Order, { kind: K }> {
+  const found = step.orders.filter((order): order is Extract<Order, { kind: K }> => order.kind === kind);
   const [first] = found;
   expect(found).toHaveLength(1);
   return first ?? expect.fail(`no ${kind}`);

@@ -1,8 +1,8 @@
 /** What holds of `transition` for any conversation, context and event whatever, reachable or not. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Run } from "../../machine/conversation.ts";
-import type { Outcome } from "../../machine/draft.ts";
+import { isWorking, type Run } from "../../machine/conversation.ts";
+import type { Accepted } from "../../machine/draft.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
 import { transition } from "../../machine/transition.ts";
 import { anyContext, anyConversation, anyEvent } from "./arbitraries.ts";
@@ -26,7 +26,7 @@ import {
 } from "./events.ts";
 import { call, conversationIn, EVERY_STATE, RUN, spawnCall, submitCall, upgradeCall } from "./states.ts";
 import { at, ROOT, SUB_AGENT } from "./support.ts";
-import { deepFreeze, rank } from "./valid.ts";
+import { deepFreeze } from "./valid.ts";
 import { settings } from "./walks.ts";
 
 const many = { numRuns: settings.numRuns * 20 };
@@ -36,7 +36,9 @@ test("transition never throws on any (state, event) pair: it answers with a new 
   fc.assert(
     fc.property(anything, ([conversation, context, event]) => {
       const answer = transition(conversation, context, event);
-      if ("reject" in answer) return /^[a-z_]+$/u.test(answer.reject.code) && answer.reject.message !== "";
+      if (answer.kind === "ignored") return true;
+      if (answer.kind === "rejected")
+        return /^[a-z_]+$/u.test(answer.rejection.code) && answer.rejection.message !== "";
       return answer.conversation.state.kind !== "awaiting_llm" || conversation.state.kind === "awaiting_llm";
     }),
     many,
@@ -78,7 +80,7 @@ describe.each(EVERY_STATE)("in $kind $stopping", (state) => {
     for (const run of [RUN, null]) {
       for (const context of [ROOT, SUB_AGENT]) {
         const answer = transition(conversationIn(state, { run }), context, at(event));
-        if ("reject" in answer) continue;
+        if (answer.kind !== "accepted") continue;
         const after = answer.conversation.run;
         expect(after === null ? null : after.cycleId).toBe(cycleAfter(answer, run));
       }
@@ -87,11 +89,9 @@ describe.each(EVERY_STATE)("in $kind $stopping", (state) => {
 });
 
 /** The run after a transition: the new one if its root message was stored, none if it was stopped, else as before. */
-function cycleAfter({ effects }: Outcome, before: Run | null): string | null {
+function cycleAfter({ messages }: Accepted, before: Run | null): string | null {
   let cycle = before?.cycleId ?? null;
-  for (const effect of effects) {
-    if (effect.kind !== "persist_message") continue;
-    const { message } = effect;
+  for (const message of messages) {
     if (message.type === "run_stop") cycle = null;
     if (message.type === "user" && message.display.kind !== "steer") cycle = message.id;
   }
@@ -117,14 +117,13 @@ test("transition mutates none of its arguments", () => {
   );
 });
 
-test("effects come in this order: persist_state, persist_message, notify_client, then what is performed", () => {
+test("an event that is accepted changes the conversation; what it starts, it starts in a working state", () => {
   fc.assert(
     fc.property(anything, ([conversation, context, event]) => {
       const answer = transition(conversation, context, event);
-      if ("reject" in answer) return;
-      const ranks = answer.effects.map(rank);
-      expect(ranks).toEqual([...ranks].sort((a, b) => a - b));
-      expect(ranks.filter((place) => place === 0)).toHaveLength(answer.conversation === conversation ? 0 : 1);
+      if (answer.kind !== "accepted") return;
+      expect(answer.conversation).not.toBe(conversation);
+      if (answer.start.length > 0) expect(isWorking(answer.conversation.state)).toBe(true);
     }),
     settings,
   );
@@ -135,7 +134,6 @@ test("a conversation survives JSON: the round trip loses nothing", () => {
     fc.property(anything, (whatever) => {
       const [conversation, context, event] = structuredClone(whatever);
       const answer = transition(conversation, context, event);
-      if ("reject" in answer) return;
       expect(JSON.parse(JSON.stringify(answer))).toStrictEqual(answer);
     }),
     settings,

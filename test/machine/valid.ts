@@ -1,12 +1,12 @@
 /**
- * Owns: what holds for every conversation and for the effects of every transition. Throws on the first thing
+ * Owns: what holds for every conversation and for what every transition does. Throws on the first thing
  * that does not. Plain comparisons, because the property tests call this for every step.
  */
 import assert from "node:assert/strict";
 import type { Context } from "../../machine/context.ts";
 import type { Children, Conversation, Round, State, ToolCall } from "../../machine/conversation.ts";
-import type { Effect } from "../../machine/effect.ts";
 import type { Block, Message } from "../../machine/message.ts";
+import type { Step } from "./support.ts";
 
 /** Makes a value throw when it is written to. */
 export function deepFreeze<T>(value: T): T {
@@ -29,7 +29,7 @@ const ONLY_SUB_AGENT: readonly State["kind"][] = ["completed", "failed"];
 
 /** A conversation between two transitions. */
 export function assertValid(conversation: Conversation, context: Context): void {
-  const { state, queue, run, sequence, held } = conversation;
+  const { state, queue, run, sequence, queuePaused: held } = conversation;
   const { kind } = state;
   assert.notEqual(kind, "awaiting_llm", "an internal step is never left in a conversation");
   assert.ok(!(context.isSubAgent ? ONLY_ROOT : ONLY_SUB_AGENT).includes(kind), `${kind} is not its state`);
@@ -125,27 +125,14 @@ function assertBlocks(blocks: readonly Block[]): void {
   }
 }
 
-const RANK: { readonly [kind in Effect["kind"]]?: number } = {
-  persist_state: 0,
-  persist_message: 1,
-  notify_client: 2,
-};
-export const rank = (effect: Effect): number => RANK[effect.kind] ?? 3;
-
-/** Effects come in the order persist, store, tell, perform; each change is persisted and told. */
-export function assertEffects(
+/** Each change is persisted and told; where nothing changes, nothing is done. */
+export function assertChange(
   before: Conversation,
-  { conversation, effects }: { conversation: Conversation; effects: readonly Effect[] },
+  { conversation, persists, messages, notices: told, orders }: Step,
 ): void {
-  for (const [index, effect] of effects.entries()) {
-    const next = effects[index + 1];
-    if (next !== undefined) assert.ok(rank(effect) <= rank(next), `${effect.kind} before ${next.kind}`);
-  }
-  for (const effect of effects) if (effect.kind === "persist_message") assertMessage(effect.message);
-  const persisted = effects.filter(({ kind }) => kind === "persist_state").length;
-  if (conversation === before) assert.deepEqual(effects, [], "nothing changes, nothing is ordered");
-  else assert.equal(persisted, 1, "a change is persisted once");
-  const told = effects.flatMap((effect) => (effect.kind === "notify_client" ? [effect.notice] : []));
+  for (const message of messages) assertMessage(message);
+  assert.equal(persists, conversation !== before, "a change is persisted");
+  if (!persists) assert.deepEqual([messages, told, orders], [[], [], []], "nothing changes, nothing is done");
   assert.equal(
     told.some((notice) => notice.name === "state.changed"),
     conversation.state !== before.state,

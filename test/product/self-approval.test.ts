@@ -59,7 +59,7 @@ const WAYS: Readonly<Record<string, Way>> = {
        await sql\`update conversations set mode = mode\`;`,
     ),
   "the worker's environment": (product) =>
-    `tr '\\0' '\\n' < /proc/${product.pidOf("worker")}/environ | grep -q ANTHROPIC_API_KEY && echo SUCCESS`,
+    `tr '\\0' '\\n' < /proc/${product.pidOf("worker")}/environ | grep -q TEMPORAL_ADDRESS && echo SUCCESS`,
   "the worker's memory": (product) => `head -c 0 /proc/${product.pidOf("worker")}/mem && echo SUCCESS`,
   "the worker's files": (product) => `ls -l /proc/${product.pidOf("worker")}/fd/0 && echo SUCCESS`,
   ...Object.fromEntries(

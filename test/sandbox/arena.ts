@@ -10,7 +10,9 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
@@ -27,7 +29,9 @@ const WAITING =
   'socket(S, AF_UNIX, SOCK_DGRAM, 0); bind(S, sockaddr_un($ARGV[0])); chmod(0777, $ARGV[0]); open(R, ">", "$ARGV[0].ready"); close R; sleep 300';
 
 export class Arena {
-  readonly dir = mkdtempSync(join(tmpdir(), "bedrock-arena-"));
+  readonly dir = realpathSync(mkdtempSync(join(tmpdir(), "bedrock-arena-")));
+  /** Stands for the server's data folder: what is in it is not for commands, though its mode lets everybody read it. */
+  readonly own = join(this.dir, "own");
   readonly #datagrams = join(this.dir, "datagrams");
   /** Waits for datagrams at a path. */
   readonly victim: ChildProcess = spawn("perl", ["-MSocket", "-e", WAITING, this.#datagrams], {
@@ -78,6 +82,7 @@ export class Arena {
         UNIX: join(this.dir, "socket"),
         DATAGRAMS: this.#datagrams,
         ABSTRACT: this.dir,
+        OWN: this.own,
         // The repository may belong to somebody else than the user of the test.
         GIT_CONFIG_COUNT: "1",
         GIT_CONFIG_KEY_0: "safe.directory",
@@ -99,6 +104,11 @@ export class Arena {
     }
     mkdirSync(join(this.dir, "folder"));
     chmodSync(join(this.dir, "folder"), 0o777);
+    mkdirSync(this.own);
+    writeFileSync(join(this.own, "file"), "the secret");
+    writeFileSync(join(this.own, "program"), "#!/bin/sh\necho SUCCESS\n");
+    chmodSync(join(this.own, "program"), 0o755);
+    symlinkSync(this.own, join(this.dir, "link"));
     const hear = (): void => {
       this.heard++;
     };

@@ -1,41 +1,10 @@
 /**
- * Owns: what a command of Restricted mode may try, each with how its success is seen from outside. Every one of them
- * succeeds in Unrestricted mode: one that does not is broken, and shows nothing.
+ * Owns: what a command of Restricted mode may try against files and whoever is outside. Every one of them succeeds in
+ * Unrestricted mode: one that does not is broken, and shows nothing.
  */
-import { architecture, numberOf, type SystemCall } from "../../sandbox/system-calls.ts";
-import type { Arena } from "./arena.ts";
+import { nr, perl, type Groups } from "./attack.ts";
 
-export type Attack = {
-  readonly name: string;
-  readonly script: string;
-  /** What counts as success; by default that the script says SUCCESS. */
-  readonly succeeded?: (arena: Arena) => boolean;
-  /** Needs a program that not every machine has. */
-  readonly needs?: string;
-  /** Only root can do it, even in Unrestricted mode. */
-  readonly onlyRoot?: true;
-  /** Needs a place where this command succeeds. */
-  readonly onlyIf?: string;
-};
-
-/** The directory is not as it was. */
-const changes =
-  (before: string) =>
-  (arena: Arena): boolean =>
-    arena.snapshot() !== before;
-
-type Group = { readonly changesFiles: boolean; readonly attacks: readonly Attack[] };
-
-const arch = architecture() ?? "x64";
-/** The number of a call that the filter knows, or of one that it leaves to Landlock. */
-const nr = (call: SystemCall | keyof typeof OTHERS): number =>
-  call in OTHERS ? OTHERS[call as keyof typeof OTHERS][arch] : (numberOf(arch, call as SystemCall) ?? 0);
-const OTHERS = { ptrace: { x64: 101, arm64: 117 }, process_vm_readv: { x64: 310, arm64: 270 } } as const;
-
-/** Perl with the numbers of the system calls that it makes itself. */
-const perl = (program: string): string => `perl -MSocket -e '${program}' && echo SUCCESS`;
-
-export const GROUPS: Readonly<Record<string, Group>> = {
+export const ATTACKS: Groups = {
   "1. writing": {
     changesFiles: true,
     attacks: [
@@ -218,17 +187,4 @@ export const GROUPS: Readonly<Record<string, Group>> = {
       { name: "root by su", script: "su -c true && echo SUCCESS", onlyRoot: true },
     ],
   },
-};
-
-/** Whether it has come through. */
-export const hasSucceeded = (
-  attack: Attack,
-  group: Group,
-  arena: Arena,
-  before: string,
-  output: string,
-): boolean => {
-  if (attack.succeeded !== undefined) return attack.succeeded(arena);
-  const says = /^SUCCESS$/m.test(output);
-  return group.changesFiles && !attack.script.includes("SUCCESS") ? changes(before)(arena) : says;
 };

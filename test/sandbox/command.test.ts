@@ -132,8 +132,7 @@ describe("a command that does not want to end", () => {
     expect(performance.now() - aborted).toBeLessThan(100);
     expect(result).toMatchObject({ aborted: true, exitCode: null });
     expect(result.output).toMatch(/^before\nchild/);
-    await until(() => isDead(pid));
-    expect(performance.now() - aborted).toBeLessThan(200);
+    expect(isDead(pid)).toBe(true);
   });
 
   // One that was started at the moment of the launcher's look around was once taken for an orphan and killed: one of
@@ -142,7 +141,7 @@ describe("a command that does not want to end", () => {
     const bell = new AbortController();
     onTestFinished(() => bell.abort());
     const ringing = run(
-      "read -r _ _ _ launcher _ < /proc/$PPID/stat; while sleep 0.001; do kill -ALRM $launcher; done",
+      "read -r _ _ _ launcher _ < /proc/$PPID/stat; while sleep 0.001; do kill -CHLD $launcher; done",
       {
         signal: bell.signal,
         timeoutMs: 60_000,

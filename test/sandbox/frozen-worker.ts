@@ -1,9 +1,11 @@
-/** A process that runs one command under a lease, prolongs that as long as it can, and is frozen by the test: `node … SCRIPT MARK`. */
+/** A process that runs one command under a lease, prolongs that as long as it can, and is frozen by the test: `node … SCRIPT MARK GROUPS`. */
 import { runCommand } from "../../sandbox/command.ts";
+import { disableControlGroups } from "../../sandbox/control-groups.ts";
 import { clock } from "../../sandbox/lease.ts";
 
 const LEASE_MS = 300;
 
+if (process.argv[4] === "without control groups") disableControlGroups();
 let until = clock() + LEASE_MS;
 const listeners = new Set<() => void>();
 setInterval(() => {

@@ -3,41 +3,84 @@
  * architectures, by an interpreter of BPF of its own. That the kernel does so too: attacks.test.ts.
  */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { filterRules, filterStep } from "../../sandbox/filter.ts";
 import { attributes, landlockSteps } from "../../sandbox/landlock.ts";
 import { LIMITS, limitSteps } from "../../sandbox/limits.ts";
+import { readablePaths } from "../../sandbox/readable.ts";
 import { rangesOf } from "../../sandbox/ranges.ts";
 import { encodeStep, PARENT } from "../../sandbox/step.ts";
 import { numberOf, type Architecture, type SystemCall } from "../../sandbox/system-calls.ts";
 
 const EPERM = 1;
+const EINVAL = 22;
 const ENOSYS = 38;
 const ALLOWED = 0;
 const AUDIT = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
 
 /** What `struct landlock_ruleset_attr` holds: files, network, scope; as many as the version knows. */
 test.each([
-  [1, [0x1ff2n]],
-  [2, [0x3ff2n]],
-  [3, [0x7ff2n]],
-  [4, [0x7ff2n, 3n]],
-  [5, [0xfff2n, 3n]],
-  [6, [0xfff2n, 3n, 3n]],
-  [7, [0xfff2n, 3n, 3n]],
+  [1, [0x1ff6n]],
+  [2, [0x3ff6n]],
+  [3, [0x7ff6n]],
+  [4, [0x7ff6n, 3n]],
+  [5, [0xfff6n, 3n]],
+  [6, [0xfff6n, 3n, 3n]],
+  [7, [0xfff6n, 3n, 3n]],
 ])("Landlock's attributes, version %i", (abi, words) => {
   const bytes = Buffer.from(attributes(abi));
   expect(words.map((_, n) => bytes.readBigUInt64LE(8 * n))).toEqual(words);
   expect(bytes).toHaveLength(8 * words.length);
 });
 
-test("only harmless devices may be written to, and no terminal", () => {
-  const opened = landlockSteps(7).flatMap(({ call, keep }) => (call === "openat" ? [keep] : []));
-  expect(opened).toEqual(["null", "zero", "full", "random", "urandom"]);
+test("only harmless devices may be written to, and no terminal; one more may be read, and what else is named", () => {
+  const rules = landlockSteps(7, [Buffer.from("/home")]).flatMap(({ args }) =>
+    args.flatMap((argument) => {
+      if (typeof argument !== "object" || !("paths" in argument)) return [];
+      const paths = argument.paths.map((path) => Buffer.from(path).toString());
+      return [[Buffer.from(argument.bytes).readBigUInt64LE(), paths]];
+    }),
+  );
+  expect(rules).toEqual([
+    [0xc006n, ["/dev/null\0", "/dev/full\0", "/dev/random\0", "/dev/urandom\0"]],
+    [0x4n, ["/dev/zero\0", "/home\0"]],
+  ]);
+});
+
+describe("what may be read", () => {
+  test("is everything but what is hidden: the other entries of each folder on the way, whatever their names", () => {
+    const above = realpathSync(mkdtempSync(join(tmpdir(), "bedrock-readable-")));
+    onTestFinished(() => rmSync(above, { recursive: true }));
+    const [own, other] = [join(above, "päth", "own"), join(above, "päth", "own.old")];
+    for (const folder of [own, other, join(above, "second")]) mkdirSync(folder, { recursive: true });
+    writeFileSync(join(above, "päth", "file"), "");
+    const odd = Buffer.from(`${above}/\xff \n=`, "latin1");
+    writeFileSync(odd, "");
+    const paths = readablePaths([own, join(above, "second", "deep"), "/nowhere/at/all"]);
+    const below = paths.filter((path) => path.toString("latin1").startsWith(above));
+    const expected = [odd, ...[other, join(above, "päth", "file")].map((path) => Buffer.from(path))];
+    const bytes = (list: readonly Buffer[]) => list.map((path) => path.toString("latin1")).sort();
+    expect(bytes(below)).toEqual(bytes(expected));
+    // What they are below of is not among them, or it would all be allowed.
+    const ancestors = paths.filter(
+      (path) => own.startsWith(`${path.toString()}/`) || path.toString() === "/",
+    );
+    expect(ancestors.map(String)).toEqual([]);
+    expect(paths.map(String)).toContain("/proc");
+  });
+
+  test("no device is among it", () => {
+    const paths = readablePaths([]).map(String);
+    expect(paths.filter((path) => /^\/dev(?!\/shm\/)/.test(path))).toEqual([]);
+  });
 });
 
 test("limits: a soft and a hard one each; a process that takes too long hears of it first", () => {
-  const limits = limitSteps(LIMITS).map(({ args }) => {
+  const steps = limitSteps(LIMITS).filter(({ call }) => call === "prlimit64");
+  const limits = steps.map(({ args }) => {
     const [, resource, values] = args;
     if (typeof values !== "object" || !("bytes" in values)) throw new Error("no values");
     const bytes = Buffer.from(values.bytes);
@@ -47,10 +90,13 @@ test("limits: a soft and a hard one each; a process that takes too long hears of
   expect(limits).toEqual([
     [2, 2 * GIB, 2 * GIB],
     [1, 0, 0],
-    [4, 0, 0],
+    [4, 1, 1],
     [12, 0, 0],
     [6, 256, 256],
     [7, 1024, 1024],
+    [11, 256, 256],
+    [13, 0, 0],
+    [14, 0, 0],
     [0, 600, 601],
   ]);
 });
@@ -98,6 +144,8 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
       "msgsnd",
       "mq_timedreceive",
       "keyctl",
+      "sendmsg",
+      "sendmmsg",
     ]),
   )("nobody outside is spoken to: %s", (call) => expect(answer(call)).toBe(EPERM));
 
@@ -105,14 +153,32 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
     known(["unshare", "setns", "mount", "chroot", "open_tree", "fsmount", "bpf", "open_by_handle_at"]),
   )("nothing is entered: %s", (call) => expect(answer(call)).toBe(EPERM));
 
-  test.each(known(["clone3", "io_uring_setup", "io_uring_enter", "futex_requeue"]))(
-    "does not exist: %s",
-    (call) => expect(answer(call)).toBe(ENOSYS),
+  test.each(
+    known([
+      ...(["clone3", "io_uring_setup", "io_uring_enter", "futex_requeue", "flock", "io_setup"] as const),
+      ...(["inotify_init", "inotify_init1", "memfd_create", "landlock_create_ruleset"] as const),
+    ]),
+  )("does not exist: %s", (call) => expect(answer(call)).toBe(ENOSYS));
+
+  test.each(known(["vmsplice", "splice", "tee", "sendfile"]))("no page is put into a pipe: %s", (call) =>
+    expect(answer(call)).toBe(EINVAL),
   );
 
   test.each<[SystemCall, number[], number]>([
     ["clone", [0x11], ALLOWED],
     ["clone", [0x1000_0011], EPERM],
+    // What the C library's threads are made with, and the same with open files of their own.
+    ["clone", [0x3d_0f00], ALLOWED],
+    ["clone", [0x3d_0b00], EPERM],
+    ["mmap", [0, 4096, 3, 0x22], ALLOWED],
+    ["mmap", [0, 4096, 3, 0x01], ALLOWED],
+    ["mmap", [0, 4096, 3, 0x21], EPERM],
+    ["mmap", [0, 4096, 3, 0x4023], EPERM],
+    ["mmap", [0, 4096, 3, 0x4_0022], EPERM],
+    ["prctl", [38, 1], ALLOWED],
+    ["prctl", [4, 0], EPERM],
+    ["prctl", [41, 0], EPERM],
+    ["prctl", [62, 1], EPERM],
     ["socketpair", [1, 1], ALLOWED],
     ["socketpair", [1, 5 | 0o2000000], ALLOWED],
     ["socketpair", [1, 2], EPERM],
@@ -125,8 +191,16 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
     ["futex", [0, 128 | 3], ALLOWED],
     ["futex", [0, 3], EPERM],
     ["futex", [0, 256 | 12], EPERM],
-    ["fcntl", [3, 1024], EPERM],
-    ["fcntl", [3, 3], ALLOWED],
+    ...[6, 7, 37, 38, 1024, 1026, 1031].map((command): [SystemCall, number[], number] => [
+      "fcntl",
+      [3, command],
+      EPERM,
+    ]),
+    ...[2, 3, 4, 5, 36, 1030].map((command): [SystemCall, number[], number] => [
+      "fcntl",
+      [3, command],
+      ALLOWED,
+    ]),
     ["prlimit64", [0, 7], ALLOWED],
     ["prlimit64", [4711, 7], EPERM],
     ["setpriority", [0, 0], ALLOWED],
@@ -189,6 +263,8 @@ test("a step is told to the launcher by name, number, result and arguments", () 
     optional: true,
   } as const;
   expect(encodeStep(step, "x64")).toBe("?prctl 157 y i38 x01ff =x");
+  const paths = { bytes: Buffer.from([1]), paths: [Buffer.from("/a"), Buffer.from("/\0")], flags: 5 };
+  expect(encodeStep({ call: "prctl", args: [paths] }, "x64")).toBe("prctl 157 - p01=5=2f61=2f00");
   expect(() => encodeStep({ call: "chmod", args: [] }, "arm64")).toThrow("There is no chmod on arm64");
 });
 

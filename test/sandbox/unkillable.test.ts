@@ -6,12 +6,13 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { runCommand } from "../../sandbox/command.ts";
 import { clock, type Lease } from "../../sandbox/lease.ts";
-import { processesWhere } from "../support/processes.ts";
+import { isDead, processesWhere } from "../support/processes.ts";
 import { until } from "../support/waiting.ts";
+import { LAUNCHER } from "./doomed.ts";
 
 const NOBODY = 65_534;
 
-const run = (command: string, lease?: Lease) =>
+const run = (command: string, lease?: Lease, onOutput?: (text: string) => void) =>
   runCommand({
     ...{
       argv: ["bash", "-c", command],
@@ -20,6 +21,7 @@ const run = (command: string, lease?: Lease) =>
       confinement: null,
     },
     ...(lease === undefined ? {} : { lease }),
+    onOutput: (_stream, text) => onOutput?.(text),
     signal: new AbortController().signal,
     ...{ timeoutMs: 60_000, limitBytes: 1_000 },
   });
@@ -69,6 +71,21 @@ describe.runIf(isRoot)("a process that cannot be killed", () => {
     expect(isGivenUp).toBe(false);
     expect(await lost).toMatchObject({ exitCode: null });
     expect(isThere()).toBe(true);
+    await until(() => !isThere());
+  });
+
+  test("keeps no command from beginning after the launcher was killed: there is another one", async () => {
+    let [isGivenUp, supervisor] = [false, 0];
+    const lost = run(`${begin(8)}\necho $PPID\nkill -9 ${LAUNCHER}\nsleep 300`, undefined, (text) => {
+      supervisor = Number(text);
+    });
+    void lost.then(() => (isGivenUp = true));
+    await until(() => supervisor > 0 && isDead(supervisor));
+    // What the keeper said before it killed it is read by then.
+    for (let n = 0; n < 2; n++) await new Promise(setImmediate);
+    expect(await run("echo here")).toMatchObject({ exitCode: 0, output: "here\n" });
+    expect(isGivenUp).toBe(false);
+    expect(await lost).toMatchObject({ exitCode: null });
     await until(() => !isThere());
   });
 });

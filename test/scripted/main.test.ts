@@ -7,14 +7,15 @@ import Anthropic from "@anthropic-ai/sdk";
 import { afterEach, expect, test } from "vitest";
 import { freePort } from "./support.ts";
 
-const MAIN = fileURLToPath(new URL("../../local/scripted/main.ts", import.meta.url));
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const children: ChildProcess[] = [];
 afterEach(() => {
   for (const child of children.splice(0)) child.kill("SIGKILL");
 });
 
 async function start(port: number): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, ["--import", "tsx", MAIN], {
+  const child = spawn(process.execPath, ["local/run.mjs", "local/scripted/main.ts"], {
+    cwd: ROOT,
     env: { ...process.env, PORT: String(port) },
     stdio: ["ignore", "pipe", "inherit"],
   });

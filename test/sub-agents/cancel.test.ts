@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, rateLimited, say, toolCall, type Answer } from "../../local/scripted/script.ts";
-import { archiveUpdate, removeUpdate } from "../../workflows/contract.ts";
+import { archiveUpdate, removeUpdate } from "../../protocol/workflow.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
 import { isDead, pidIn } from "../support/processes.ts";
@@ -169,7 +169,7 @@ describe("what takes the sub-agents along", () => {
     ]);
     const shell = await pid();
     const { id } = await family.child(1);
-    await family.parent.handle.executeUpdate(removeUpdate);
+    await family.parent.handle.executeUpdate(removeUpdate, { args: [{ remove: true }] });
     expect(isDead(shell)).toBe(true);
     expect(await family.children()).toEqual([]);
     const child = new TestConversation(system, id);
@@ -185,7 +185,7 @@ describe("what takes the sub-agents along", () => {
     const { handle } = family.parent;
     const archiving = handle.executeUpdate(archiveUpdate, { args: [{ archived: true }] });
     await family.parent.untilState("cancelling");
-    const removing = handle.executeUpdate(removeUpdate);
+    const removing = handle.executeUpdate(removeUpdate, { args: [{ remove: true }] });
     await closed(async () => {
       const [row] = await system.db.sql<{ waits: boolean }[]>`
         select count(*) > 0 as waits from pg_stat_activity
@@ -204,16 +204,16 @@ describe("what takes the sub-agents along", () => {
     await held.reached;
     await system.db.sql`delete from conversations where id = ${family.parent.id}`;
     const { handle } = family.parent;
-    for (let n = 0; n < 10; n++) await handle.signal("archive");
+    for (let n = 0; n < 10; n++) await handle.signal("archive", {});
     await closed(async () => (await handle.describe()).status.name !== "RUNNING");
   });
 
   test("a sub-agent that starts when its parent is gone ends", async () => {
-    const { opening } = await orphan();
+    const { createInput } = await orphan();
     const handle = await system.temporal.workflow.start("conversation", {
-      workflowId: opening.profile.id,
+      workflowId: createInput.config.id,
       taskQueue: system.config.taskQueue,
-      args: [{ conversationId: opening.profile.id, opening }],
+      args: [{ conversationId: createInput.config.id, createInput }],
     });
     expect(await handle.result()).toBeNull();
   });
@@ -255,11 +255,11 @@ describe("what takes the sub-agents along", () => {
   });
 });
 
-/** The opening of a sub-agent whose parent has no row. */
+/** The create input of a sub-agent whose parent has no row. */
 async function orphan() {
-  const { openingFor } = await import("../support/opening.ts");
+  const { createInputFor } = await import("../support/create-input.ts");
   const id = randomUUID();
-  const base = openingFor(system, id);
-  const profile = { ...base.profile, parentId: randomUUID(), userInitiated: false };
-  return { opening: { ...base, profile, task: { messageId: `task-${id}`, text: "too late" } } };
+  const base = createInputFor(system, id);
+  const config = { ...base.config, parentId: randomUUID(), userInitiated: false };
+  return { createInput: { ...base, config, task: { messageId: `task-${id}`, text: "too late" } } };
 }

@@ -5,8 +5,10 @@ import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { rateLimited, say, toolCall } from "../../local/scripted/script.ts";
 import { sendRestarted } from "../../local/restart.ts";
-import { textOf } from "../support/conversation.ts";
+import { CONVERSATION_WORKFLOW } from "../../protocol/workflow.ts";
+import { TestConversation, textOf } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
+import { createInputFor } from "../support/create-input.ts";
 import { isDead, pidIn } from "../support/processes.ts";
 import { startSystem, type System } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
@@ -112,6 +114,36 @@ test.for(["idle", "resume"] as const)(
     await family.parent.untilState("idle");
   },
 );
+
+test("sub-agents that no worker had begun when the whole system went down begin after it", async () => {
+  const system = await startSystem({ workers: 0 });
+  const first = await system.startWorker();
+  const parent = await TestConversation.open(system);
+  await first.stop();
+  // Temporal knows of them, Postgres does not.
+  const started = await Promise.all(Array.from({ length: 5 }, () => startChildOf(parent, system)));
+  const { databaseUrl, taskQueue } = system.config;
+  // What Temporal lists may be seconds old.
+  const announce = () => sendRestarted({ client: system.temporal, databaseUrl, taskQueue, policy: "resume" });
+  await until(async () => (await announce()).told > started.length);
+  await system.startWorker();
+  const outcomes = await Promise.all(started.map((child) => child.result()));
+  expect(outcomes).toEqual(started.map(() => ({ success: true, result: "as if nothing had happened" })));
+});
+
+/** As its workflow does it. */
+function startChildOf({ id: parentId }: TestConversation, system: System) {
+  const id = randomUUID();
+  const tag = system.model.script(id, [say(submit("as if nothing had happened"))]);
+  const base = createInputFor(system, id);
+  const config = { ...base.config, parentId, userInitiated: false };
+  const createInput = { ...base, config, task: { messageId: `task-${id}`, text: `begin ${tag}` } };
+  return system.temporal.workflow.start(CONVERSATION_WORKFLOW, {
+    workflowId: id,
+    taskQueue: system.config.taskQueue,
+    args: [{ conversationId: id, createInput }],
+  });
+}
 
 test("a database that is away while sub-agents work loses none of them", { timeout: SLOW }, async () => {
   const system = await startSystem();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { answer, fail, say, toolCall, type Answer } from "../../local/scripted/script.ts";
-import { cancelSignal, cancelUpdate, removeUpdate } from "../../workflows/contract.ts";
+import { cancelSignal, cancelUpdate, removeUpdate } from "../../protocol/workflow.ts";
 import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
 import { isDead, pidIn } from "../support/processes.ts";
 import { resetWorkflow } from "../support/reset.ts";
@@ -121,7 +121,7 @@ describe("a sub-agent ends", () => {
     },
     {
       how: "by signal",
-      cancel: (id: string) => void system.temporal.workflow.getHandle(id).signal(cancelSignal),
+      cancel: (id: string) => void system.temporal.workflow.getHandle(id).signal(cancelSignal, {}),
     },
   ])("when a person cancels it $how", async ({ cancel }) => {
     const { call, pid } = lasting();
@@ -168,7 +168,7 @@ describe("a sub-agent ends", () => {
     const { call, pid } = lasting();
     const family = await spawnOne([say("Now. ", call)]);
     const shell = await pid();
-    await (await family.child(1)).handle.executeUpdate(removeUpdate);
+    await (await family.child(1)).handle.executeUpdate(removeUpdate, { args: [{ remove: true }] });
     const { text } = await family.report();
     expect(outcomesIn(text)).toEqual(["Failed (interrupted)"]);
     expect(await family.children()).toEqual([]);

@@ -155,8 +155,8 @@ describe("sub-agents", () => {
     const family = await spawnFamily(system, [{ script: [say("… ", held, submit("mine"))] }]);
     await held.reached;
     const child = await family.child(1);
-    const { profile, conversation } = await child.stored();
-    expect(profile).toMatchObject({ parentId: family.parent.id, userInitiated: false, cwd: system.cwd });
+    const { config, conversation } = await child.stored();
+    expect(config).toMatchObject({ parentId: family.parent.id, userInitiated: false, cwd: system.cwd });
     expect(conversation.state.kind).toBe("llm_requesting");
     expect(await child.types()).toEqual(["user"]);
     held.release();

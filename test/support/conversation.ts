@@ -9,11 +9,15 @@ import { loadConversation, type LoadedConversation } from "../../db/load.ts";
 import { readMessages } from "../../db/messages.ts";
 import type { State, StateOf } from "../../machine/conversation.ts";
 import type { Delivery, Message, ToolOutcome } from "../../machine/message.ts";
-import * as contract from "../../workflows/contract.ts";
+import * as contract from "../../protocol/workflow.ts";
 import { reportOnFailure } from "./report.ts";
-import { openingFor, startOperation } from "./opening.ts";
+import { createInputFor, startOperation } from "./create-input.ts";
 import type { System } from "./system.ts";
 import { deferred } from "./waiting.ts";
+
+export type CreateInputChanges = Partial<
+  Pick<contract.CreateInput, "mode"> & Pick<contract.CreateInput["config"], "sandbox">
+>;
 
 type Handle = ReturnType<Client["workflow"]["getHandle"]>;
 
@@ -26,14 +30,17 @@ export class TestConversation {
     this.id = id;
   }
 
-  static async open(system: System): Promise<TestConversation> {
+  /** @param changes of a conversation that may do everything. */
+  static async open(system: System, changes: CreateInputChanges = {}): Promise<TestConversation> {
     const conversation = new TestConversation(system);
     reportOnFailure(conversation);
+    const createInput = createInputFor(system, conversation.id);
+    const { mode = createInput.mode, sandbox = createInput.config.sandbox } = changes;
     await conversation.#committed(
       system.temporal.workflow.executeUpdateWithStart(contract.openUpdate, {
         startWorkflowOperation: startOperation(system, {
           conversationId: conversation.id,
-          opening: openingFor(system, conversation.id),
+          createInput: { ...createInput, mode, config: { ...createInput.config, sandbox } },
         }),
       }),
     );
@@ -72,6 +79,7 @@ export class TestConversation {
     return this.#committed(
       this.system.temporal.workflow.executeUpdateWithStart(contract.triggerContinuationUpdate, {
         startWorkflowOperation: startOperation(this.system, { conversationId: this.id }),
+        args: [{ triggerContinuation: true }],
       }),
     );
   }
@@ -116,6 +124,15 @@ export class TestConversation {
       return state.kind === kind;
     });
     return conversation.state as StateOf<K>;
+  }
+
+  /** Resolves when the workflow knows that everything is committed: a workflow task later than the commit. */
+  async settled(): Promise<void> {
+    for (;;) {
+      const { unconfirmed } = await this.handle.query(contract.stateQuery);
+      const { pendingWorkflowTask } = (await this.handle.describe()).raw;
+      if (unconfirmed === 0 && pendingWorkflowTask == null) return;
+    }
   }
 
   messages(): Promise<Message[]> {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { ensureTemporalBinary } from "../../local/temporal/find.ts";
 import { startTemporal } from "../../local/temporal/server.ts";
-import { ensureWorkflowBundle } from "../../workflows/bundle.ts";
+import { ensureWorkflowBundle } from "../../worker/bundle.ts";
 import { startTestPostgres } from "./postgres.ts";
 
 declare module "vitest" {

@@ -25,6 +25,26 @@ export function processesWhere(holds: (pid: string) => boolean): string[] {
   });
 }
 
+/** A process and all that come of it, as long as their parents live. */
+export function familyOf(pid: number): readonly number[] {
+  const parents = processesWhere(() => true).map((each) => [Number(each), parentOf(each)] as const);
+  const family = [pid];
+  for (const member of family) {
+    for (const [each, parent] of parents) if (parent === member) family.push(each);
+  }
+  return family;
+}
+
+/** null when it has ended. */
+function parentOf(pid: string): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+  } catch {
+    return null;
+  }
+}
+
 /** The processes with this mark in their environment, which they cannot shed by leaving their parents. */
 export const survivors = (mark: string): string[] =>
   processesWhere((pid) => readFileSync(`/proc/${pid}/environ`, "utf8").includes(`MARK=${mark}`));

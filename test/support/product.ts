@@ -2,15 +2,18 @@
  * Owns: the product as a person runs it (`npm start`, durable Postgres, processes of their own), asked over HTTP,
  * with a scripted provider in this process.
  */
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, Connection } from "@temporalio/client";
 import { freePort } from "../../local/ports.ts";
+import { readPayloadKey } from "../../local/payload-key.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
+import { dataConverterOf } from "../../protocol/payload-signature.ts";
+import { deferred } from "./waiting.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
@@ -19,15 +22,31 @@ export type ProcessName = (typeof PROCESSES)[number];
 
 export type Product = {
   readonly url: string;
+  /** Of the process that started all others, as it is now. */
+  readonly pid: number;
+  readonly dataDir: string;
+  /** null: it serves no Temporal Web UI. */
+  readonly temporalUiUrl: string | null;
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   readonly model: ScriptedServer;
+  /** Signs as the product does. */
   readonly temporal: Client;
+  /** null: it signs nothing. */
+  readonly payloadKey: Uint8Array | null;
   /** An empty directory for conversations; it goes with the product. */
   readonly cwd: string;
   /** Milliseconds from the start of the process to `ready`. */
   readonly startMs: number;
   readonly pidOf: (name: ProcessName) => number;
+  /**
+   * Starts it once more after its end, as a person would: the same settings, the same data.
+   *
+   * @throws when it ends before it is ready, or is ready elsewhere.
+   */
+  readonly startAgain: () => Promise<void>;
+  /** Resolves when it ends by itself after it was ready, with how: neither stopped, nor killed. */
+  readonly gaveUp: Promise<string>;
   /** Aborted when it is stopped: nobody listens any more. */
   readonly ended: AbortSignal;
   readonly stop: () => Promise<void>;
@@ -38,36 +57,39 @@ export type ProductOptions = {
   readonly dataDir?: string;
   /** Where the sources are; these by default. */
   readonly root?: string;
+  /** Settings beside the usual ones, or in their place; undefined takes one out. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Files that are open when it is started, by their descriptors. */
+  readonly inherits?: ReadonlyMap<number, string>;
   /** The address under which the product reaches the provider, given the provider's own. */
   readonly providerBehind?: (url: string) => Promise<string>;
 };
 
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
-  const { root = ROOT, providerBehind = (url: string) => Promise.resolve(url) } = options;
+  const { root = ROOT, env, inherits, providerBehind = (url: string) => Promise.resolve(url) } = options;
   const folder = mkdtempSync(join(tmpdir(), "bedrock-product-"));
   const data = options.dataDir ?? join(folder, "data");
   const model = await startScriptedServer();
   const provider = await providerBehind(model.url);
   const started = performance.now();
-  const child = spawn(process.execPath, ["local/run.mjs", "local/main.ts"], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "inherit"],
-    env: {
-      PATH: process.env["PATH"],
-      HOME: process.env["HOME"],
-      XDG_CACHE_HOME: process.env["XDG_CACHE_HOME"],
-      DATA_DIR: data,
-      PORT: String(await freePort()),
-      ANTHROPIC_API_KEY: "test-key",
-      ANTHROPIC_BASE_URL: provider,
-    },
-  });
+  const settings = {
+    PATH: process.env["PATH"],
+    HOME: process.env["HOME"],
+    XDG_CACHE_HOME: process.env["XDG_CACHE_HOME"],
+    DATA_DIR: data,
+    PORT: String(await freePort()),
+    ANTHROPIC_API_KEY: "test-key",
+    ANTHROPIC_BASE_URL: provider,
+    ...env,
+  };
+  let child: ChildProcess | null = null;
   let connection: Connection | null = null;
   const ended = new AbortController();
+  const { promise: gaveUp, resolve: giveUp } = deferred<string>();
   const stop = async (): Promise<void> => {
     ended.abort();
-    const exited = once(child, "exit");
-    if (child.exitCode === null && child.signalCode === null) {
+    if (child?.exitCode === null && child.signalCode === null) {
+      const exited = once(child, "exit");
       child.kill("SIGTERM");
       await exited;
     }
@@ -75,25 +97,36 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     await model.close();
     rmSync(folder, { recursive: true, force: true });
   };
-  const said = new Map<string, string>();
-  for await (const line of createInterface(child.stdout)) {
-    const [, name = "", value = ""] = /^(ready|Temporal|Postgres) +(\S+:\/?\S+)$/.exec(line) ?? [];
-    if (name !== "") said.set(name, value);
-    if (name === "ready") break;
-  }
-  const url = said.get("ready");
-  if (url === undefined) {
+  /** What it says of itself when it is ready. */
+  const start = async (): Promise<ReadonlyMap<string, string>> => {
+    ended.signal.throwIfAborted();
+    const started = (child = spawnProduct(root, settings, inherits));
+    const said = await introductionOf(started);
+    started.once("exit", (code, signal) => {
+      if (signal !== "SIGKILL" && !ended.signal.aborted) giveUp(signal ?? `exit code ${String(code)}`);
+    });
+    return said;
+  };
+  const said = await start().catch(async (error: unknown) => {
     await stop();
-    throw new Error("The product did not start.");
-  }
-  child.stdout.resume();
+    throw error;
+  });
+  const addresses = (all: ReadonlyMap<string, string>): string =>
+    JSON.stringify(["ready", "Temporal", "Postgres"].map((name) => all.get(name)));
   const temporalAddress = said.get("Temporal") ?? "";
   connection = await Connection.connect({ address: temporalAddress });
+  const payloadKey = readPayloadKey(data);
   return {
-    url,
+    url: said.get("ready") ?? "",
+    get pid() {
+      return child?.pid ?? 0;
+    },
+    dataDir: data,
+    temporalUiUrl: said.get("Temporal Web UI") ?? null,
     databaseUrl: said.get("Postgres") ?? "",
     temporalAddress,
-    temporal: new Client({ connection }),
+    temporal: new Client({ connection, dataConverter: dataConverterOf(payloadKey) }),
+    payloadKey,
     model,
     cwd: folder,
     startMs: performance.now() - started,
@@ -106,6 +139,45 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
         ? Number.parseInt(text, 10)
         : (JSON.parse(text) as { readonly pid: number }).pid;
     },
+    startAgain: async () => {
+      const now = await start();
+      if (addresses(now) !== addresses(said))
+        throw new Error(`It is ready elsewhere: ${addresses(now)}, not ${addresses(said)}.`);
+    },
+    gaveUp,
     stop,
   };
+}
+
+function spawnProduct(
+  root: string,
+  env: NodeJS.ProcessEnv,
+  inherits: ReadonlyMap<number, string> = new Map(),
+): ChildProcess {
+  const open = new Map([...inherits].map(([at, file]) => [at, openSync(file, "r")]));
+  const above = Array.from(
+    { length: Math.max(2, ...open.keys()) - 2 },
+    (_, n) => open.get(n + 3) ?? ("ignore" as const),
+  );
+  const child = spawn(process.execPath, ["local/run.mjs", "local/main.ts"], {
+    ...{ cwd: root, env },
+    stdio: ["ignore", "pipe", "inherit", ...above],
+  });
+  for (const fd of open.values()) closeSync(fd);
+  return child;
+}
+
+/** @throws when it ends before it is ready. */
+async function introductionOf({ stdout }: ChildProcess): Promise<ReadonlyMap<string, string>> {
+  const said = new Map<string, string>();
+  if (stdout === null) throw new Error("The product cannot be started.");
+  for await (const line of createInterface(stdout)) {
+    const [, name = "", value = ""] =
+      /^(ready|Temporal Web UI|Temporal|Postgres) +(\S+:\/?\S+)$/.exec(line) ?? [];
+    if (name !== "") said.set(name, value);
+    if (name === "ready") break;
+  }
+  if (!said.has("ready")) throw new Error("The product did not start.");
+  stdout.resume();
+  return said;
 }

@@ -24,6 +24,7 @@ async function report(conversation: TestConversation): Promise<void> {
       event.activityTaskScheduledEventAttributes?.activityType?.name ??
       event.activityTaskTimedOutEventAttributes?.failure?.timeoutFailureInfo?.timeoutType ??
       event.workflowTaskTimedOutEventAttributes?.timeoutType ??
+      event.workflowTaskFailedEventAttributes?.failure?.message ??
       "";
     return `${at} ${kind ?? ""} ${String(name)}`;
   });

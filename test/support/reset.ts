@@ -6,10 +6,19 @@ type HistoryEvent = NonNullable<
   Awaited<ReturnType<TestConversation["handle"]["fetchHistory"]>>["events"]
 >[number];
 
+/** By default the server gives the signals and updates that came after that task to the new run, too. */
+type Reapply = "reapply" | "forget";
+type Reset = Parameters<
+  TestConversation["system"]["temporal"]["workflowService"]["resetWorkflowExecution"]
+>[0];
+/** Signals and updates, by their numbers in temporal.api.enums.v1.ResetReapplyExcludeType, which no package exports. */
+const EVERYTHING = [1, 2] as unknown as NonNullable<Reset["resetReapplyExcludeTypes"]>;
+
 /** Rewinds it to one of its completed workflow tasks; `all` is its history. */
 export async function resetWorkflow(
   { system, handle, id }: TestConversation,
   choose: (tasks: readonly HistoryEvent[], all: readonly HistoryEvent[]) => HistoryEvent | undefined,
+  reapply: Reapply = "reapply",
 ): Promise<void> {
   const all = (await handle.fetchHistory()).events ?? [];
   const tasks = all.filter((event) => event.workflowTaskCompletedEventAttributes != null);
@@ -19,6 +28,7 @@ export async function resetWorkflow(
     namespace: system.config.temporalNamespace,
     workflowExecution: { workflowId: id },
     reason: "test",
+    resetReapplyExcludeTypes: reapply === "reapply" ? [] : EVERYTHING,
     requestId: randomUUID(),
     workflowTaskFinishEventId: task.eventId,
   });

@@ -1,9 +1,9 @@
 /** Owns: a client of one conversation over HTTP, as a frontend is one: it repeats what was not answered, resumes by number. */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { openUpdate } from "../../workflows/contract.ts";
+import { openUpdate } from "../../protocol/workflow.ts";
 import { EventReader, type Received } from "../api/sse.ts";
-import { openingFor, startOperation } from "./opening.ts";
+import { createInputFor, startOperation } from "./create-input.ts";
 import type { Product } from "./product.ts";
 
 export type Shown = {
@@ -45,9 +45,9 @@ export class Talk {
   static async open(product: Product, cwd = product.cwd): Promise<Talk> {
     const id = randomUUID();
     const config = { toolHost: hostname(), model: "claude-opus-4-8", taskQueue: "conversations" };
-    const opening = openingFor({ config, cwd }, id);
+    const createInput = createInputFor({ config, cwd }, id);
     await product.temporal.workflow.executeUpdateWithStart(openUpdate, {
-      startWorkflowOperation: startOperation({ config, cwd }, { conversationId: id, opening }),
+      startWorkflowOperation: startOperation({ config, cwd }, { conversationId: id, createInput }),
     });
     return Talk.follow(product, id);
   }
@@ -56,7 +56,7 @@ export class Talk {
   static async create(product: Product, cwd = product.cwd): Promise<Talk> {
     // The id makes it one, however often it is asked for.
     const id = randomUUID();
-    await insist(`${product.url}/api/conversations`, { id, cwd });
+    await insistStored(`${product.url}/api/conversations`, { id, cwd });
     return Talk.follow(product, id);
   }
 
@@ -87,7 +87,8 @@ export class Talk {
   /** Another conversation that continues this one, seeded with its summary. */
   async startAnew(): Promise<Talk> {
     const id = randomUUID();
-    await insist(`${this.product.url}/api/conversations`, { id, continuedFrom: { id: this.id, seed: true } });
+    const continuedFrom = { id: this.id, seed: true };
+    await insistStored(`${this.product.url}/api/conversations`, { id, continuedFrom });
     return Talk.follow(this.product, id);
   }
 
@@ -207,6 +208,11 @@ async function insist(url: string, body?: unknown): Promise<Answer> {
     }
     await pause();
   }
+}
+
+/** Asks until it is there: what is answered as pending may be lost with Temporal's database. */
+async function insistStored(url: string, body: object): Promise<void> {
+  while ((await insist(url, body)).body["pending"] === true) await pause();
 }
 
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));

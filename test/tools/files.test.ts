@@ -3,6 +3,8 @@ import { promisify } from "node:util";
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { JsonObject } from "../../machine/message.ts";
+import { toolsFor } from "../../tools/registry.ts";
 import { callTool as call, failure, temporaryDirectory } from "./support.ts";
 
 describe("read", () => {
@@ -153,5 +155,36 @@ describe("ls", () => {
     const { text } = await call("ls", cwd, {});
     expect(text.split("\n")).toHaveLength(501);
     expect(text).toMatch(/^f000 \(0 bytes\)\n.*\n\[… 100 more entries …\]$/s);
+  });
+});
+
+describe("a path with a NUL character", () => {
+  /** What each tool that takes a path wants besides. */
+  const inputs: Readonly<Record<string, JsonObject>> = {
+    read: {},
+    ls: {},
+    find: { pattern: "*" },
+    grep: { pattern: "x" },
+    keyword_search: { terms: ["x"] },
+    write: { content: "x" },
+    edit: { oldText: "x", newText: "y" },
+    patch: { edits: [{ operation: "insert", afterLine: 0, text: "x" }] },
+  };
+
+  test("is asked of every tool that takes a path", () => {
+    const takePaths = toolsFor({ isSubAgent: false }).filter(({ inputSchema }) =>
+      Object.hasOwn(inputSchema["properties"] as JsonObject, "path"),
+    );
+    expect(takePaths.map(({ name }) => name).sort()).toEqual(Object.keys(inputs).sort());
+  });
+
+  test.each(Object.keys(inputs))("is told by %s in a sentence of ours", async (name) => {
+    const cwd = await temporaryDirectory();
+    for (const path of ["a\0b", "/a\0b", "~/a\0b"]) {
+      expect(await call(name, cwd, { ...inputs[name], path })).toEqual(
+        failure(/^The path contains a NUL character/),
+      );
+    }
+    expect(await readdir(cwd)).toEqual([]);
   });
 });

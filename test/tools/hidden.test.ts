@@ -1,4 +1,7 @@
-/** Reading tools run inside the server: no way leads them to what is its own, in either mode. */
+/**
+ * Reading tools run inside the server: no way leads them to what is its own, in either mode. Nor does the kernel let a
+ * command of Restricted mode read it.
+ */
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { basename, dirname, join } from "node:path";
@@ -138,3 +141,15 @@ describe.each(available ? (["restricted", "unrestricted"] as const) : (["unrestr
     });
   },
 );
+
+test.skipIf(!available)("a command of Restricted mode cannot read it, but what is beside it", async () => {
+  const { own, cwd, hidden } = await server();
+  const run = (command: string, folders: readonly string[] = hidden) =>
+    callTool("bash", cwd, { command }, { mode: "restricted", hidden: folders });
+  for (const path of [join(own, "run", "file"), join("link", "run", "file"), "file-link"]) {
+    expect(await run(`cat ${JSON.stringify(path)}`)).toEqual(failure(/Permission denied/));
+  }
+  const beside = `cat file ${JSON.stringify(join(`${own}x`, "file"))}`;
+  expect((await run(beside)).text).toBe("needle\nneedle\n");
+  expect((await run("cat file-link", [])).text).toBe("needle\n");
+});

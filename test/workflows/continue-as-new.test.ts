@@ -10,6 +10,18 @@ const system = await startSystem();
 /** Enough for one history to become long. */
 const ROUNDS = 100;
 
+test("a run that continues another begins at once, however short that was", async () => {
+  const conversation = await TestConversation.open(system);
+  const { runId: first } = await conversation.handle.describe();
+  // The server asks a run only once to cancel, so another takes over.
+  await conversation.handle.cancel();
+  await expect.poll(async () => (await conversation.handle.describe()).runId).not.toBe(first);
+  const { events } = await conversation.handle.fetchHistory();
+  const started = events?.[0]?.workflowExecutionStartedEventAttributes;
+  expect(started?.continuedExecutionRunId).toBe(first);
+  expect(started?.firstWorkflowTaskBackoff ?? null).toBeNull();
+});
+
 test("a long turn continues as new between two rounds, and nothing is lost or repeated", async () => {
   const conversation = await TestConversation.open(system);
   const name = randomUUID();

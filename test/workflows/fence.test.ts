@@ -12,7 +12,7 @@ import { TestConversation } from "../support/conversation.ts";
 import { isDead, pidIn } from "../support/processes.ts";
 import { until } from "../support/waiting.ts";
 import { startSystem } from "../support/system.ts";
-import { toolsQueue } from "../../workflows/contract.ts";
+import { toolsQueue } from "../../protocol/workflow.ts";
 import { countedTool } from "./counted-tool.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 

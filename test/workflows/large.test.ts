@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall, type Part } from "../../local/scripted/script.ts";
 import type { Conversation } from "../../machine/conversation.ts";
-import { sendMessageSignal } from "../../workflows/contract.ts";
+import { sendMessageSignal } from "../../protocol/workflow.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";

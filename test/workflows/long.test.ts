@@ -31,9 +31,9 @@ async function longConversation({ messages, outputBytes, model }: History) {
     system.db,
     {
       messages: [userMessage(1, `The task ${tag}`)],
-      conversation: valueWith({ sequence: messages, spoken: true }),
+      conversation: valueWith({ sequence: messages, hasMessages: true }),
     },
-    { profile: { model, host: system.config.toolHost, cwd: system.cwd } },
+    { config: { model, host: system.config.toolHost, cwd: system.cwd } },
   );
   await system.db.sql`
     insert into messages (conversation_id, id, sequence_id, message_type, actor_kind, content, display_data, usage_data, created_at)

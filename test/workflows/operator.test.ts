@@ -3,7 +3,13 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
-import { cancelSignal, decideUpgradeSignal, sendMessageSignal } from "../../workflows/contract.ts";
+import {
+  cancelSignal,
+  decideUpgradeSignal,
+  decideUpgradeUpdate,
+  sendMessageSignal,
+  withdrawMessageUpdate,
+} from "../../protocol/workflow.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
@@ -13,6 +19,19 @@ const system = await startSystem();
 /** Back to the end of the `n`th workflow task; the second is the one that knows the row. */
 const reset = (conversation: TestConversation, n: number): Promise<void> =>
   resetWorkflow(conversation, (tasks) => tasks[n - 1]);
+
+/** Where the workflow is now, to come back to: what is asked afterwards is forgotten by it. */
+async function bookmark(conversation: TestConversation): Promise<() => Promise<void>> {
+  await conversation.settled();
+  const { events } = await conversation.handle.fetchHistory();
+  const last = (events ?? []).findLast((event) => event.workflowTaskCompletedEventAttributes != null);
+  return () =>
+    resetWorkflow(
+      conversation,
+      (tasks) => tasks.find(({ eventId }) => eventId?.eq(last?.eventId ?? 0)),
+      "forget",
+    );
+}
 
 const notes = async (conversation: TestConversation): Promise<string> =>
   JSON.stringify((await conversation.messages()).filter((message) => message.type === "note"));
@@ -67,6 +86,80 @@ test("a reset that rewinds to before a finished turn repeats nothing of it", asy
   const texts = JSON.stringify(await conversation.messages());
   expect(texts).toContain("First answer.");
   expect(texts).toContain("Second answer.");
+});
+
+test.each([
+  ["by the row that the caller has read", true],
+  ["again when the row is found to be another", false],
+])("what is withdrawn right after a reset stays withdrawn: it is judged %s", async (_how, tellsRow) => {
+  const conversation = await TestConversation.open(system);
+  const [first, second] = [hold(), hold()];
+  const tag = system.model.script(randomUUID(), [
+    say("Looking. ", first, toolCall("ls", {})),
+    say("never stored ", second),
+  ]);
+  await conversation.send(`first ${tag}`);
+  await first.reached;
+  await conversation.send("follow-up", { id: "F", delivery: "followUp" });
+  const resetToHere = await bookmark(conversation);
+  first.release();
+  await second.reached;
+  // Nothing that is committed tells the workflow that its history is old.
+  const unblock = await conversation.block();
+  await resetToHere();
+  const { step, batchId } = await conversation.stored();
+  const row = tellsRow ? { row: { step, batchId } } : {};
+  const withdrawn = conversation.handle.executeUpdate(withdrawMessageUpdate, {
+    args: [{ messageId: "F", ...row }],
+  });
+  if (!tellsRow) await withdrawn;
+  await unblock();
+  await withdrawn;
+  await conversation.until(
+    ({ conversation: { state, queue } }) => state.kind === "idle" && queue.length === 0,
+  );
+  const texts = JSON.stringify(await conversation.messages());
+  expect(texts).not.toContain("follow-up");
+  expect(texts).toContain("reset or started anew");
+});
+
+test("a Stop right after a reset puts to rest what looks at work", async () => {
+  const conversation = await TestConversation.open(system);
+  const held = hold();
+  const tag = system.model.script(randomUUID(), [say("First answer."), say("never stored ", held)]);
+  await conversation.send(`first ${tag}`);
+  await conversation.untilState("idle");
+  const resetToHere = await bookmark(conversation);
+  await conversation.send("second");
+  await held.reached;
+  await resetToHere();
+  await conversation.cancel();
+  await conversation.untilState("idle");
+  expect(await notes(conversation)).toMatch(/reset or started anew/);
+});
+
+test("an approval right after a reset is taken, though the workflow has forgotten that it asked", async () => {
+  const conversation = await TestConversation.open(system, {
+    mode: "restricted",
+    sandbox: { available: true, abi: 7, reason: null },
+  });
+  const tag = system.model.script(randomUUID(), [
+    say("First answer."),
+    say(toolCall("request_mode_upgrade", { reason: "to write" })),
+    say("Thank you."),
+  ]);
+  await conversation.send(`first ${tag}`);
+  await conversation.untilState("idle");
+  const resetToHere = await bookmark(conversation);
+  await conversation.send("second");
+  const { toolCall: call } = await conversation.untilState("awaiting_mode_approval");
+  await resetToHere();
+  const { step, batchId } = await conversation.stored();
+  const decision = { decision: "approve", toolCallId: call.id, row: { step, batchId } } as const;
+  await conversation.handle.executeUpdate(decideUpgradeUpdate, { args: [decision] });
+  await conversation.untilState("idle");
+  expect((await conversation.stored()).conversation.mode).toBe("unrestricted");
+  expect(JSON.stringify(await conversation.messages())).toContain("Thank you.");
 });
 
 test("a workflow that was terminated in the middle of a turn goes on with the next message", async () => {

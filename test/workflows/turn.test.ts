@@ -3,8 +3,11 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, say, toolCall } from "../../local/scripted/script.ts";
+import { sendMessageUpdate } from "../../protocol/workflow.ts";
 import { textOf, TestConversation } from "../support/conversation.ts";
+import { startOperation } from "../support/create-input.ts";
 import { startSystem } from "../support/system.ts";
+import { until } from "../support/waiting.ts";
 
 const system = await startSystem();
 
@@ -21,6 +24,32 @@ test("a message, a tool, an answer", async () => {
   const [pwd] = await conversation.results();
   expect(pwd).toMatchObject({ name: "bash", status: "completed" });
   expect(textOf(pwd)).toContain(system.cwd);
+});
+
+test("of two submits of one message that wait for the row together, both are answered with the one that was taken", async () => {
+  const conversation = await TestConversation.open(system);
+  const tag = system.model.script(randomUUID(), [say("Once.")]);
+  await conversation.handle.terminate("to be begun again from its row");
+  const message = { messageId: "twice", text: `hello ${tag}`, images: [], delivery: "direct" } as const;
+  // Updates of their own, as two requests to the API are: to the server they have nothing in common.
+  const submit = () =>
+    system.temporal.workflow.executeUpdateWithStart(sendMessageUpdate, {
+      startWorkflowOperation: startOperation(system, { conversationId: conversation.id }),
+      args: [message],
+    });
+  const accepted = async (): Promise<number> => {
+    const { events } = await conversation.handle.fetchHistory();
+    return (events ?? []).filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes).length;
+  };
+  const { both } = await system.db.sql.begin(async (sql) => {
+    await sql`lock table conversations in access exclusive mode`;
+    const submits = Promise.all([submit(), submit()]);
+    await until(async () => (await accepted()) === 2);
+    return { both: submits };
+  });
+  expect((await both).map(({ sequence }) => sequence)).toEqual([1, 1]);
+  await until(async () => (await conversation.types()).includes("run_stop"));
+  expect(await conversation.types()).toEqual(["user", "agent", "run_stop"]);
 });
 
 test("tools run one after the other in the order requested, and a failed one does not end the round", async () => {

@@ -1,0 +1,30 @@
+/**
+ * Owns: that an activity does nothing for an order that is not signed, and that what it fails of is signed, too: the
+ * message of a failure is none of its payloads, its details are.
+ */
+import { ApplicationFailure, CancelledFailure } from "@temporalio/activity";
+import type { ActivityInterceptors } from "@temporalio/worker";
+import { isUnsigned } from "../protocol/unsigned.ts";
+
+/** Each activity takes one object. */
+export const refuseUnsigned = (): ActivityInterceptors => ({
+  inbound: {
+    async execute(input, next) {
+      if (input.args.length === 0 || input.args.some(isUnsigned)) {
+        throw ApplicationFailure.nonRetryable("The order is not signed with this installation's key.");
+      }
+      try {
+        return await next(input);
+      } catch (error) {
+        throw withSignedReason(error);
+      }
+    },
+  },
+});
+
+function withSignedReason(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof CancelledFailure || error.name === "AbortError")
+    return error;
+  const hasDetails = error instanceof ApplicationFailure && (error.details ?? []).length > 0;
+  return hasDetails ? error : ApplicationFailure.fromError(error, { details: [error.message] });
+}

@@ -1,0 +1,89 @@
+/**
+ * Owns: signing and reading payloads for operators: the codec server that Temporal's command line asks
+ * (`--codec-endpoint`), so that a signal that it sends is taken.
+ * Not here: what a signature is (protocol/payload-signature.ts).
+ */
+import { createRoute, z } from "@hono/zod-openapi";
+import type { Payload } from "@temporalio/common";
+import { PayloadSignature, withoutSignature } from "../../protocol/payload-signature.ts";
+import type { Deps } from "../deps.ts";
+import { createRouter } from "../router.ts";
+import { conversationParams } from "../schemas/common.ts";
+import { problems } from "../schemas/problem.ts";
+
+const base64 = z.base64("Base64.");
+const payloads = z
+  .object({
+    payloads: z
+      .array(z.object({ metadata: z.record(z.string(), base64).optional(), data: base64.optional() }))
+      .max(100)
+      // As Temporal's own JSON leaves out what is empty.
+      .default([]),
+  })
+  .openapi({
+    example: { payloads: [{ metadata: { encoding: "anNvbi9wbGFpbg==" }, data: "eyJ0ZXh0IjoiSGkuIn0=" }] },
+  });
+type Shown = z.infer<typeof payloads>["payloads"][number];
+
+const route = (name: "encode" | "decode", summary: string, description: string) =>
+  createRoute({
+    method: "post",
+    path: `/api/conversations/{id}/codec/${name}`,
+    operationId: `${name}Payloads`,
+    tags: ["System"],
+    summary,
+    description,
+    request: {
+      params: conversationParams,
+      body: { required: true, content: { "application/json": { schema: payloads } } },
+    },
+    responses: {
+      200: { description: "The same payloads.", content: { "application/json": { schema: payloads } } },
+      ...problems(
+        "malformed_json",
+        "not_found",
+        "unsupported_media_type",
+        "payload_too_large",
+        "invalid_request",
+      ),
+    },
+  });
+
+const encode = route(
+  "encode",
+  "Sign payloads for a conversation",
+  "For `temporal workflow signal --codec-endpoint …/codec`: the workflow takes no signal that is not signed. Who may ask this may do everything.",
+);
+const decode = route(
+  "decode",
+  "Read payloads of a conversation",
+  "Takes the signatures off, for display; whether they hold is not looked at.",
+);
+
+export function codecRoutes({ payloadKey, temporalNamespace: namespace }: Deps) {
+  const codec = payloadKey === null ? null : new PayloadSignature(payloadKey);
+  return createRouter()
+    .openapi(encode, async (c) => {
+      const given = c.req.valid("json").payloads.map(payloadOf);
+      const context = { type: "workflow", namespace, workflowId: c.req.valid("param").id } as const;
+      const signed = codec === null ? given : await codec.encode(given, context);
+      return c.json({ payloads: signed.map(shown) }, 200);
+    })
+    .openapi(decode, (c) => {
+      const given = c.req.valid("json").payloads.map(payloadOf);
+      return c.json({ payloads: given.map(withoutSignature).map(shown) }, 200);
+    });
+}
+
+const payloadOf = ({ metadata = {}, data = "" }: Shown): Payload => ({
+  metadata: Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, bytes(value)])),
+  data: bytes(data),
+});
+
+const shown = ({ metadata, data }: Payload): Shown => ({
+  metadata: Object.fromEntries(Object.entries(metadata ?? {}).map(([name, value]) => [name, text(value)])),
+  data: text(data ?? new Uint8Array()),
+});
+
+const bytes = (value: string): Uint8Array => Buffer.from(value, "base64");
+const text = (value: Uint8Array): string => Buffer.from(value).toString("base64");

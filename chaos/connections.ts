@@ -1,0 +1,50 @@
+/** Owns: a Postgres whose connections are all taken by somebody else. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Sql } from "postgres";
+import { openClient } from "../db/connect.ts";
+import { sqlErrorOf } from "../db/errors.ts";
+
+const NAME = "chaos that takes connections";
+const TOO_MANY_CONNECTIONS = "53300";
+/** More than the server has. */
+const TAKEN = 110;
+const LOOK_MS = 50;
+
+/**
+ * Takes all connections, and ends those of everybody else, again and again for so many milliseconds.
+ *
+ * @returns whether there was ever none left.
+ */
+export async function exhaust(url: string, ms: number): Promise<boolean> {
+  const clients = Array.from({ length: TAKEN }, () => openClient(url, NAME));
+  const until = performance.now() + ms;
+  let wasFull = false;
+  const take = async (sql: Sql): Promise<void> => {
+    while (performance.now() < until) {
+      // One that is not taken from it stays; one that another fault has ended is taken again.
+      const refusal = await sql`select 1`.then(
+        () => null,
+        (error: unknown) => error,
+      );
+      wasFull ||= refusal !== null && sqlErrorOf(refusal).code === TOO_MANY_CONNECTIONS;
+      await pause(LOOK_MS);
+    }
+  };
+  const terminate = async (sql: Sql): Promise<void> => {
+    while (performance.now() < until) {
+      await sql`select pg_terminate_backend(pid) from pg_stat_activity
+        where backend_type = 'client backend' and application_name not like 'chaos%'`.catch(() => undefined);
+      await pause(LOOK_MS);
+    }
+  };
+  try {
+    // A server that is frozen meanwhile answers nobody.
+    await Promise.race([
+      Promise.all([...clients.map(take), ...clients.slice(0, 1).map(terminate)]),
+      pause(ms + 2_000),
+    ]);
+  } finally {
+    await Promise.all(clients.map((sql) => sql.end({ timeout: 1 })));
+  }
+  return wasFull;
+}

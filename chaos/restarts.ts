@@ -1,0 +1,191 @@
+/**
+ * Owns: faults after which the product is started anew, one at a time: the machine dies, and Temporal's database comes
+ * back as it was earlier, or not at all; or the process of `npm start` alone is killed. Says when the product is
+ * ready again.
+ */
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { openClient } from "../db/connect.ts";
+import { familyOf, isDead } from "../test/support/processes.ts";
+import type { Product } from "../test/support/product.ts";
+import { commandsIn } from "./leftovers.ts";
+import { signal } from "./processes.ts";
+import type { Workers } from "./workers.ts";
+
+/** Other faults may get in the way of a start; a person starts again. */
+const STARTS_AT_MOST = 8;
+/** Milliseconds in which a process stands still that is told to. */
+const STILL_MS = 500;
+/** Milliseconds in which commands die whose machine has died. */
+const DEATH_MS = 5_000;
+/** Nobody has to work on these. A continuation goes on after a restart. */
+const AT_REST = [
+  ...(["idle", "error", "context_exhausted", "awaiting_mode_approval"] as const),
+  ...(["completed", "failed", "awaiting_continuation"] as const),
+];
+
+export type Delays = {
+  /** Milliseconds from the copy of Temporal's database to the end of everything. */
+  readonly copyAgeMs: number;
+  /** Milliseconds from there to the start. */
+  readonly downMs: number;
+};
+
+export class Restarts {
+  readonly complaints: string[] = [];
+  /** Temporal's database was lost or put back: a conversation that nobody has spoken to since may have no workflow. */
+  hasForgotten = false;
+  readonly #product: Product;
+  readonly #workers: Workers;
+  readonly #cwd: string;
+  readonly #copies: string;
+  #last: Promise<unknown> = Promise.resolve();
+  /** How often the product was started again. */
+  count = 0;
+  readonly #waiting = new Set<() => void>();
+
+  /** @param places the folder of all commands, and one for copies */
+  constructor(product: Product, workers: Workers, places: { readonly cwd: string; readonly copies: string }) {
+    this.#product = product;
+    this.#workers = workers;
+    this.#cwd = places.cwd;
+    this.#copies = places.copies;
+    mkdirSync(this.#copies);
+  }
+
+  /** Performs what must not meet a restart, nor another of its kind. */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(work);
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Resolves when the product is ready after the next restart. */
+  next(): Promise<void> {
+    return new Promise((resolve) => void this.#waiting.add(resolve));
+  }
+
+  /** The machine dies and comes up again; Temporal's database is as it was in this moment, or lost. */
+  powerCut(temporal: "older" | "lost", { copyAgeMs, downMs }: Delays): Promise<boolean> {
+    return this.alone(async () => {
+      if (temporal === "older" && !(await this.#copy())) return false;
+      await pause(copyAgeMs);
+      const died = new Date();
+      await this.#killEverything();
+      this.#replace(temporal === "older");
+      this.hasForgotten = true;
+      await pause(downMs);
+      await this.#start(died);
+      await this.#insist(() => this.#workers.startSecond());
+      return true;
+    });
+  }
+
+  /** Who starts everything dies; what it has started does not, until it is started again. */
+  killLauncher(downMs: number): Promise<boolean> {
+    return this.alone(async () => {
+      const died = new Date();
+      if (!signal(this.#product.pid, "SIGKILL")) return false;
+      await pause(downMs);
+      await this.#start(died);
+      return true;
+    });
+  }
+
+  get #database(): string {
+    return join(this.#product.dataDir, "temporal", "temporal.db");
+  }
+
+  /** While the server stands still; false where another fault has got in the way. */
+  async #copy(): Promise<boolean> {
+    const pid = attempt(() => this.#product.pidOf("temporal"));
+    if (pid === null || !signal(pid, "SIGSTOP")) return false;
+    try {
+      // Its files are of one moment only if it has stood still from before the first to after the last.
+      const until = performance.now() + STILL_MS;
+      while (!standsStill(pid) && performance.now() < until) await pause(5);
+      for (const suffix of ["", "-wal"])
+        copy(this.#database + suffix, join(this.#copies, `temporal${suffix}`));
+      return standsStill(pid);
+    } finally {
+      signal(pid, "SIGCONT");
+    }
+  }
+
+  #replace(byCopy: boolean): void {
+    for (const suffix of ["", "-wal", "-shm"]) {
+      rmSync(this.#database + suffix, { force: true });
+      if (byCopy && suffix !== "-shm") copy(join(this.#copies, `temporal${suffix}`), this.#database + suffix);
+    }
+  }
+
+  /** Commands included. The two who start again what dies are the first. */
+  async #killEverything(): Promise<void> {
+    const postgres = attempt(() => this.#product.pidOf("postgres"));
+    const roots = [this.#product.pid, postgres, ...this.#workers.targets.map((target) => attempt(target))];
+    const doomed = new Set(roots.flatMap((pid) => (pid === null ? [] : familyOf(pid))));
+    this.#workers.lose();
+    for (const pid of doomed) signal(pid, "SIGKILL");
+    const until = performance.now() + DEATH_MS;
+    const alive = (): boolean => [...doomed].some((pid) => !isDead(pid)) || commandsIn(this.#cwd).length > 0;
+    while (alive() && performance.now() < until) await pause(5);
+    if (alive()) this.complaints.push("after everything was killed, something was alive");
+  }
+
+  async #start(died: Date): Promise<void> {
+    this.count++;
+    await this.#insist(() => this.#product.startAgain());
+    this.complaints.push(...(await this.#atWork(died)));
+    for (const resolve of this.#waiting) resolve();
+    this.#waiting.clear();
+  }
+
+  /** Those that look at work, and nothing has come of it since everything died. */
+  async #atWork(died: Date): Promise<string[]> {
+    const sql = openClient(this.#product.databaseUrl, "chaos");
+    try {
+      const rows = await sql<{ id: string; state: string }[]>`
+        select id, state from conversations where updated_at < ${died} and state not in ${sql(AT_REST)}`;
+      return rows.map(({ id, state }) => `${id}: ${state} when the product was ready after a restart`);
+    } catch {
+      // Another fault has hit Postgres already; what stays at work is found at the end.
+      return [];
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  }
+
+  async #insist(start: () => Promise<void>): Promise<void> {
+    for (let n = 1; ; n++) {
+      try {
+        await start();
+        return;
+      } catch (error) {
+        if (n === STARTS_AT_MOST || this.#product.ended.aborted) throw error;
+        await pause(500);
+      }
+    }
+  }
+}
+
+function attempt<T>(ask: () => T): T | null {
+  try {
+    return ask();
+  } catch {
+    return null;
+  }
+}
+
+function copy(from: string, to: string): void {
+  if (existsSync(from)) copyFileSync(from, to);
+  else rmSync(to, { force: true });
+}
+
+/** All of its threads are stopped. */
+function standsStill(pid: number): boolean {
+  const threads = attempt(() => readdirSync(`/proc/${pid}/task`)) ?? [];
+  const stateOf = (thread: string): string | undefined =>
+    /^State:\s+(\S)/m.exec(readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8"))?.[1];
+  return threads.length > 0 && threads.every((thread) => attempt(() => stateOf(thread)) === "T");
+}

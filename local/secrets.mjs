@@ -1,0 +1,86 @@
+/**
+ * Owns: which settings are secrets, how a process gets them, and that they stand in no environment. A command with the
+ * person's rights reads the environment of every process of theirs in /proc, as it was when that began.
+ * Plain JavaScript: it runs before anything is compiled (run.mjs).
+ */
+import { closeSync, fstatSync, openSync, readFileSync, writeSync } from "node:fs";
+
+/** Each may also be in a file of its own, or come out of a pipe, that `NAME_FILE` names. */
+export const SECRETS = ["ANTHROPIC_API_KEY", "API_TOKEN", "DATABASE_URL", "PAYLOAD_KEY"];
+
+/** One of them cannot be had; the message says what to do. */
+export class SecretError extends Error {}
+
+/**
+ * Takes them out of the environment of this process, for good.
+ *
+ * @param fd the descriptor by which the parent hands them over, as a JSON object; null: there is none
+ * @throws SecretError
+ */
+export function takeSecrets(fd) {
+  const given = takeFromEnvironment();
+  return fd === null ? given : { ...given, ...receive(fd) };
+}
+
+function receive(fd) {
+  try {
+    const text = readFileSync(fd, "utf8");
+    closeSync(fd);
+    return JSON.parse(text);
+  } catch {
+    throw new SecretError(`Descriptor ${fd} did not bring the secrets: the parent died, or is none of ours.`);
+  }
+}
+
+function takeFromEnvironment() {
+  const secrets = {};
+  for (const name of SECRETS) {
+    const { [name]: value = "", [`${name}_FILE`]: file = "" } = process.env;
+    delete process.env[name];
+    delete process.env[`${name}_FILE`];
+    if (value.trim() !== "" && file !== "") throw new SecretError(`Set ${name} or ${name}_FILE, not both.`);
+    if (value.trim() !== "") secrets[name] = value;
+    if (file !== "") secrets[name] = readSecret(`${name}_FILE`, file);
+  }
+  blankOut();
+  return secrets;
+}
+
+function readSecret(setting, file) {
+  try {
+    const fd = openSync(file, "r");
+    const isPrivate = (fstatSync(fd).mode & 0o077) === 0;
+    const text = readFileSync(fd, "utf8").trim();
+    closeSync(fd);
+    if (isPrivate) return text;
+  } catch (error) {
+    throw new SecretError(`${setting}: ${file} cannot be read (${error.code}).`);
+  }
+  throw new SecretError(`${setting}: others than its owner can open ${file}. Run: chmod 600 ${file}`);
+}
+
+/** Where in /proc/self/stat, counted from the field behind the program's name. */
+const [ENV_START, ENV_END] = [47, 48];
+
+/** What /proc shows is the memory in which the process was given its environment: only writing there changes it. */
+function blankOut() {
+  try {
+    const stat = readFileSync("/proc/self/stat", "latin1");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const [start, end] = [Number(fields[ENV_START]), Number(fields[ENV_END])];
+    // A character a byte, so that lengths are those of the memory.
+    const block = readFileSync("/proc/self/environ", "latin1");
+    if (block.length !== end - start) return;
+    const memory = openSync("/proc/self/mem", "r+");
+    let at = start;
+    for (const entry of block.split("\0")) {
+      const name = entry.slice(0, entry.indexOf("="));
+      const value = entry.length - name.length - 1;
+      if (SECRETS.includes(name)) writeSync(memory, Buffer.alloc(value), 0, value, at + name.length + 1);
+      at += entry.length + 1;
+    }
+    closeSync(memory);
+  } catch {
+    // Not Linux, or a kernel that forbids it. docs/security.md says what to do then.
+  }
+}

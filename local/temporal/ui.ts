@@ -1,0 +1,70 @@
+/**
+ * Owns: Temporal's Web UI for whoever asks for it (TEMPORAL_UI), behind the checks of the API. By itself the UI answers
+ * a page whose own name was made to mean this machine (DNS rebinding), and whoever has the UI can send any conversation
+ * any message.
+ */
+import { randomInt } from "node:crypto";
+import { Hono } from "hono";
+import { proxy } from "hono/proxy";
+import { bearerToken, checkHost, checkOrigin, checkToken } from "../../api/guard.ts";
+import { Problem, toProblem, type ReportError } from "../../api/problem.ts";
+import { serve, type Listening } from "../../api/serve.ts";
+import { freePort } from "../ports.ts";
+import { sentenceOf } from "../start-error.ts";
+
+const HOST = "127.0.0.1";
+
+export type UiAddress = { readonly ip: string; readonly port: number };
+
+/** One that no web page can guess. Linux listens on any address of 127.0.0.0/8. */
+export async function hiddenAddress(): Promise<UiAddress> {
+  const ip = `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
+  return { ip, port: await freePort(ip) };
+}
+
+export type UiOptions = {
+  /** Where the UI itself listens. */
+  readonly behind: UiAddress;
+  /** Where the guarded one is to listen on 127.0.0.1. */
+  readonly port: number;
+  /** null: none is asked for. A browser gives it as the password of any user. */
+  readonly apiToken: string | null;
+  /** Is told of what fails here. */
+  readonly say: (line: string) => void;
+};
+
+/** Resolves when it answers. */
+export function serveUi({ behind, port, apiToken, say }: UiOptions): Promise<Listening> {
+  const app = new Hono();
+  const report: ReportError = (id, error) => say(`Temporal Web UI: error ${id}: ${sentenceOf(error)}`);
+  app.onError((error) => {
+    const response = toProblem(error, report).toResponse();
+    if (response.status === 401) response.headers.set("www-authenticate", 'Basic realm="Temporal Web UI"');
+    return response;
+  });
+  app.use(checkHost(HOST), checkOrigin, checkToken(apiToken, tokenOrPassword));
+  app.all("*", ({ req }) => {
+    const { pathname, search } = new URL(req.url);
+    const url = `http://${behind.ip}:${behind.port}${pathname}${search}`;
+    return proxy(url, { raw: req.raw, redirect: "manual", customFetch: ask });
+  });
+  return serve((request) => app.fetch(request), { host: HOST, port }, report);
+}
+
+/** @throws Problem when it cannot be reached */
+async function ask(request: Request): Promise<Response> {
+  // The token is ours; the UI would hand it on to the server. The name is that of the UI itself.
+  for (const name of ["authorization", "host"]) request.headers.delete(name);
+  try {
+    return await fetch(request);
+  } catch {
+    throw new Problem("unavailable", "Temporal's Web UI does not answer. Reload in a moment.");
+  }
+}
+
+function tokenOrPassword(authorization: string): string | null {
+  const basic = /^Basic +(\S+)$/i.exec(authorization)?.[1];
+  if (basic === undefined) return bearerToken(authorization);
+  const [, password = null] = /^[^:]*:(.*)$/s.exec(Buffer.from(basic, "base64").toString()) ?? [];
+  return password;
+}

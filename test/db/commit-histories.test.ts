@@ -1,0 +1,118 @@
+/**
+ * Two histories of one conversation that share a beginning: a workflow that was reset, a Temporal database that came back
+ * older. However their commits meet, the row ends as one of them, whole, and the other one notices.
+ */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { commit } from "../../db/commit.ts";
+import { versionOf } from "../../db/conversations.ts";
+import { readMessages } from "../../db/messages.ts";
+import type { Batch, RowVersion } from "../../protocol/commit.ts";
+import { newConversation } from "../../machine/conversation.ts";
+import { Ledger } from "../../workflows/ledger.ts";
+import { stepId } from "../../workflows/step-id.ts";
+import { createConversation, testDatabase, userMessage } from "./fixtures.ts";
+
+const AT = Date.parse("2026-01-01T00:00:00Z");
+const db = await testDatabase();
+
+/** One workflow run as its commits show it: what it recorded, and whether it was told that the row is another's. */
+class Writer {
+  readonly ledger: Ledger;
+  readonly texts: string[] = [];
+  isDiverged = false;
+  /** What was sent before, for a delivery that comes twice or late. */
+  readonly #sent: (readonly Batch[])[] = [];
+  readonly #id: string;
+  readonly #name: string;
+  readonly #previous: number;
+
+  constructor(id: string, name: string, row: RowVersion, messages: number) {
+    this.#id = id;
+    this.#name = name;
+    this.#previous = messages;
+    this.ledger = new Ledger(row);
+  }
+
+  /** Both write at the same time, by the clock: only what they write differs. */
+  record(): void {
+    const text = `${this.#name} ${this.texts.length + 1}`;
+    this.texts.push(text);
+    const message = userMessage(this.#previous + this.texts.length, text);
+    const id = stepId(this.ledger.batchId ?? "", AT, text);
+    const conversation = newConversation("unrestricted", 1_000);
+    this.ledger.record(id, { conversation, messages: [message], notices: [] }, null, AT);
+  }
+
+  async commit(): Promise<void> {
+    const batches = this.ledger.unconfirmed;
+    this.#sent.push(batches);
+    await this.#send(batches);
+  }
+
+  async sendAgain(which: number): Promise<void> {
+    const batches = this.#sent[which % Math.max(1, this.#sent.length)];
+    if (batches !== undefined) await this.#send(batches);
+  }
+
+  /** As a workflow does that has nothing to commit and wants to know. */
+  async verify(): Promise<void> {
+    await this.commit();
+    const row = await versionOf(db, this.#id);
+    if (row === null || !this.ledger.has(row)) this.isDiverged = true;
+  }
+
+  async #send(batches: readonly Batch[]): Promise<void> {
+    const answer = await commit(db, this.#id, batches);
+    if (!this.isDiverged && this.ledger.confirm(answer) === "fork") this.isDiverged = true;
+  }
+}
+
+type Turn = {
+  readonly who: 0 | 1;
+  readonly does: "record" | "commit" | "send again";
+  readonly which: number;
+};
+
+const turn: fc.Arbitrary<Turn> = fc.record({
+  who: fc.constantFrom(0, 1),
+  does: fc.constantFrom("record", "record", "commit", "send again"),
+  which: fc.nat(5),
+});
+
+test(
+  "any interleaving of two histories ends with one of them, and the other notices",
+  { timeout: 120_000 },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(3), fc.array(turn, { maxLength: 14 }), async (beginning, turns) => {
+        const { id, head } = await createConversation(db);
+        const first = new Writer(id, "both", { step: head.step, batchId: head.id }, 0);
+        for (let n = 0; n < beginning; n++) first.record();
+        await first.commit();
+        const row = await versionOf(db, id);
+        if (row === null) throw new Error("the conversation was made");
+        const writers = ["a", "b"].map((name) => new Writer(id, name, row, beginning));
+        for (const { who, does, which } of turns) {
+          const writer = writers[who];
+          // Who knows that it diverged writes no more; what it sent may still arrive.
+          if (writer === undefined || (writer.isDiverged && does !== "send again")) continue;
+          if (does === "record") writer.record();
+          else if (does === "commit") await writer.commit();
+          else await writer.sendAgain(which);
+        }
+        for (const writer of writers) if (!writer.isDiverged) await writer.verify();
+        for (const writer of writers) if (!writer.isDiverged) await writer.verify();
+
+        const written = writers.filter(({ texts }) => texts.length > 0);
+        const winners = writers.filter(({ isDiverged }) => !isDiverged);
+        expect(winners).toHaveLength(written.length === 0 ? 2 : 1);
+        const contents = (await readMessages(db, id, { limit: 100 })).map(({ content }) => content);
+        const expected = [...first.texts, ...(winners[0]?.texts ?? [])];
+        expect(contents).toEqual(expected.map((text) => [{ type: "text", text }]));
+        expect(await versionOf(db, id)).toEqual(winners[0]?.ledger.confirmed);
+      }),
+      { numRuns: 150 },
+    );
+  },
+);

@@ -1,0 +1,44 @@
+/** Owns: how tests open a conversation: by the workflow's own interface, as the API does. */
+import { WithStartWorkflowOperation } from "@temporalio/client";
+import type { ServiceConfig } from "../../config.ts";
+import * as contract from "../../protocol/workflow.ts";
+
+type Place = {
+  readonly config: Pick<ServiceConfig, "toolHost" | "model" | "taskQueue">;
+  readonly cwd: string;
+};
+
+/** A conversation that may do everything, as on a host without a sandbox. */
+export function createInputFor(system: Place, id: string): contract.CreateInput {
+  return {
+    config: {
+      id,
+      cwd: system.cwd,
+      host: system.config.toolHost,
+      model: system.config.model,
+      scripted: false,
+      sandbox: { available: false, abi: null, reason: "not in this test" },
+      parentId: null,
+      continuedFrom: null,
+      userInitiated: true,
+    },
+    mode: "unrestricted",
+    title: null,
+    seed: null,
+    task: null,
+  };
+}
+
+/** Update-with-start, as the API does it. */
+export function startOperation(
+  system: Place,
+  start: contract.ConversationStart,
+): WithStartWorkflowOperation<(start: contract.ConversationStart) => Promise<unknown>> {
+  return new WithStartWorkflowOperation(contract.CONVERSATION_WORKFLOW, {
+    workflowId: start.conversationId,
+    taskQueue: system.config.taskQueue,
+    workflowTaskTimeout: contract.WORKFLOW_TASK_TIMEOUT,
+    workflowIdConflictPolicy: "USE_EXISTING",
+    args: [start],
+  });
+}

@@ -1,0 +1,4 @@
+/** `npm run map`. */
+import { drawMap, writeMap } from "./rooms.ts";
+
+writeMap(drawMap());

@@ -1,0 +1,76 @@
+/**
+ * Owns: what the rooms import of each other, and the map of it in docs/architecture.md. `npm run map` draws it anew; the
+ * tests compare.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+
+/**
+ * The rooms from the bottom to the top, and which of those below it each may import; itself is always allowed. Types
+ * count like values. So there is no circle, and no arrow upwards.
+ */
+export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
+  machine: [],
+  protocol: ["machine"],
+  workflows: ["machine", "protocol"],
+  sandbox: [],
+  images: ["machine"],
+  db: ["machine", "protocol"],
+  llm: ["machine", "images"],
+  tools: ["machine", "sandbox", "images"],
+  activities: ["machine", "protocol", "db", "llm", "tools", "sandbox"],
+  "config.ts": ["protocol", "llm"],
+  worker: ["protocol"],
+  "worker.ts": ["protocol", "db", "llm", "sandbox", "activities", "config.ts", "worker"],
+  api: ["machine", "protocol", "db", "llm", "images", "config.ts"],
+  // Of the API only its checks: Temporal's Web UI is behind the same.
+  local: ["machine", "protocol", "db", "api", "config.ts"],
+};
+export const ROOMS = Object.keys(MAY_IMPORT);
+
+const ROOT = join(import.meta.dirname, "..", "..");
+const PAGE = join(ROOT, "docs", "architecture.md");
+const MAP = /(?<=<!-- map of the rooms -->\n\n)```mermaid\n.*?```/s;
+
+/** The TypeScript files of a room: a folder, or a file. */
+export const filesOf = (room: string): string[] =>
+  room.endsWith(".ts")
+    ? [room]
+    : readdirSync(join(ROOT, room), { recursive: true, encoding: "utf8" })
+        .filter((name) => name.endsWith(".ts"))
+        .map((name) => join(room, name));
+
+export const sourceOf = (file: string): string => readFileSync(join(ROOT, file), "utf8");
+
+/** The top-level folder or file of each relative import. */
+export function importsOf(file: string): string[] {
+  const specifiers = sourceOf(file).matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g);
+  return [...specifiers].map(([, specifier = ""]) => {
+    const [room = ""] = relative(ROOT, resolve(ROOT, dirname(file), specifier)).split("/");
+    return room;
+  });
+}
+
+/** An arrow for each room that imports another; those that follow from two others are left out. */
+export function drawMap(): string {
+  const imported = new Map(ROOMS.map((room) => [room, new Set(filesOf(room).flatMap(importsOf))]));
+  const reaches = (from: string, to: string): boolean =>
+    from === to || ROOMS.some((next) => next !== from && has(from, next) && reaches(next, to));
+  const has = (from: string, to: string): boolean => imported.get(from)?.has(to) === true;
+  const arrows = ROOMS.flatMap((room) => {
+    const below = ROOMS.filter((other) => other !== room && has(room, other));
+    return below
+      .filter((other) => !below.some((between) => between !== other && reaches(between, other)))
+      .map((other) => `  ${room} --> ${other}`);
+  });
+  return ["```mermaid", "flowchart TD", ...arrows, "```"].join("\n");
+}
+
+export const mapInPage = (): string | undefined => MAP.exec(readFileSync(PAGE, "utf8"))?.[0];
+
+export function writeMap(map: string): void {
+  writeFileSync(
+    PAGE,
+    readFileSync(PAGE, "utf8").replace(MAP, () => map),
+  );
+}

@@ -1,0 +1,307 @@
+/**
+ * Owns: what people, operators and the launcher ask of a conversation. A command is an update, which is answered, and a
+ * signal of the same name and input, for the Temporal CLI and Web UI. A refusal of an update comes from its validator, so
+ * that nothing of it enters the history; only while the row is not loaded yet can it come from the handler. A signal
+ * cannot be answered: what it asks in vain leaves a note.
+ * Not here: the form of inputs (inputs.ts).
+ */
+import { ApplicationFailure, setHandler } from "@temporalio/workflow";
+import type { SignalDefinition, UpdateDefinition } from "@temporalio/common";
+import type { ConversationEvent } from "../machine/event.ts";
+import { messageExists } from "./activities.ts";
+import * as contract from "../protocol/workflow.ts";
+import type { Lifecycle } from "./conversation.ts";
+import {
+  isGiven,
+  names,
+  readArchive,
+  readCancel,
+  readDecision,
+  readMessage,
+  readMessageId,
+  readRestart,
+  readRow,
+} from "./inputs.ts";
+import type { Applied, Session } from "./session.ts";
+
+/** Milliseconds. A Stop is answered although Postgres is away, and does what it can. */
+const VERIFY_WITHIN_MS = 1_000;
+
+export function handleCommands(lifecycle: Lifecycle): void {
+  setHandler(contract.openUpdate, async () => {
+    const session = await readyOrThrow(lifecycle);
+    return { ...stepOf(session), created: lifecycle.created };
+  });
+
+  setHandler(contract.sendMessageUpdate, (input) => sendMessage(lifecycle, input, messageOrThrow(input)), {
+    validator: (input: unknown) => {
+      const message = messageOrThrow(input);
+      // A repeated submit answers as the first did.
+      if (lifecycle.session?.recent.get(message.messageId) !== undefined) return;
+      validate(lifecycle, input, { kind: "user_message", ...message });
+    },
+  });
+  setHandler(contract.sendMessageSignal, async (input) => {
+    const message = readMessage(input);
+    const messageId = message?.messageId ?? null;
+    if (messageId !== null && (await isKnown(lifecycle, messageId))) return;
+    await take(lifecycle, "sendMessage", (session) =>
+      message === null
+        ? null
+        : { kind: "user_message", ...message, messageId: messageId ?? session.newId(message) },
+    );
+  });
+
+  handleEvent(lifecycle, contract.withdrawMessageUpdate, contract.withdrawMessageSignal, {
+    answer: stepOf,
+    eventOf: (input) => {
+      const messageId = readMessageId(input);
+      return messageId === null ? null : { kind: "withdraw_message", messageId };
+    },
+  });
+  handleEvent(lifecycle, contract.decideUpgradeUpdate, contract.decideUpgradeSignal, {
+    answer: modeOf,
+    eventOf: (input) => {
+      const decision = readDecision(input);
+      return decision === null ? null : { kind: "user_decide_upgrade", ...decision };
+    },
+  });
+  handleEvent(lifecycle, contract.downgradeUpdate, contract.downgradeSignal, {
+    answer: modeOf,
+    eventOf: (input) => (isGiven(input) ? { kind: "user_request_downgrade" } : null),
+  });
+  handleEvent(lifecycle, contract.triggerContinuationUpdate, contract.triggerContinuationSignal, {
+    answer: stateOf,
+    eventOf: (input) => (names(input, "triggerContinuation") ? { kind: "user_trigger_continuation" } : null),
+  });
+  handleEvent(lifecycle, contract.cancelUpdate, contract.cancelSignal, {
+    answer: stateOf,
+    eventOf: (input) => {
+      const cancel = readCancel(input);
+      return cancel === null ? null : { kind: "user_cancel", ...cancel };
+    },
+    // Where there is nothing to stop, the row is asked whether that is the present.
+    onIgnored: async (event) => {
+      let isVerified = false;
+      void lifecycle.verify().then((isOther) => {
+        isVerified = true;
+        if (isOther) lifecycle.session?.apply(event);
+      });
+      await lifecycle.waitFor(() => isVerified, VERIFY_WITHIN_MS);
+    },
+  });
+
+  setHandler(
+    contract.archiveUpdate,
+    async (input) => {
+      const { archived } = orThrow(readArchive(input));
+      await sessionFor(lifecycle, input);
+      const session = await lifecycle.archive(archived);
+      return { step: session?.ledger.step ?? 0 };
+    },
+    { validator: (input: unknown) => void orThrow(readArchive(input)) },
+  );
+  setHandler(contract.archiveSignal, async (input) => {
+    const read = readArchive(input);
+    if (read === null) await noteInvalid(lifecycle, "archive");
+    else await lifecycle.archive(read.archived);
+  });
+
+  setHandler(
+    contract.removeUpdate,
+    async () => {
+      await readyOrThrow(lifecycle);
+      await lifecycle.remove();
+      return null;
+    },
+    { validator: (input: unknown) => void orThrow(names(input, "remove") || null) },
+  );
+  setHandler(contract.removeSignal, async (input) => {
+    if (names(input, "remove")) await lifecycle.remove();
+    else await noteInvalid(lifecycle, "remove");
+  });
+
+  setHandler(contract.restartedSignal, async (input) => {
+    const restart = readRestart(input);
+    if (restart === null) {
+      await noteInvalid(lifecycle, "restarted");
+      return;
+    }
+    const { policy, row, restarts } = restart;
+    (await lifecycle.ready())?.noteRestarts(restarts);
+    if (row !== undefined) await lifecycle.follow(row);
+    // A session that is begun from the row has heard of it.
+    lifecycle.session?.apply({ kind: "restarted", policy });
+  });
+}
+
+/** What makes a command of an event. */
+type EventCommand<Result> = {
+  /** null: the input does not have the documented form. */
+  readonly eventOf: (input: unknown) => ConversationEvent | null;
+  readonly answer: (session: Session) => Result;
+  /** Before an update is answered that had nothing to do. */
+  readonly onIgnored?: (event: ConversationEvent) => Promise<void>;
+};
+
+function handleEvent<Result, UpdateInput, SignalInput>(
+  lifecycle: Lifecycle,
+  update: UpdateDefinition<Result, [UpdateInput]>,
+  signal: SignalDefinition<[SignalInput]>,
+  { eventOf, answer, onIgnored }: EventCommand<Result>,
+): void {
+  setHandler(
+    update,
+    async (input) => {
+      const event = orThrow(eventOf(input));
+      const { session, applied } = await inSession(lifecycle, input, (open) => ({
+        session: open,
+        applied: applyOrThrow(open, event),
+      }));
+      if (applied.kind === "ignored") await onIgnored?.(event);
+      return answer(lifecycle.session ?? session);
+    },
+    { validator: (input: UpdateInput) => validate(lifecycle, input, orThrow(eventOf(input))) },
+  );
+  setHandler(signal, (input) => take(lifecycle, signal.name, () => eventOf(input)));
+}
+
+const stepOf = ({ ledger }: Session): contract.Accepted => ({ step: ledger.step });
+
+const stateOf = (session: Session): contract.StateResult => ({
+  ...stepOf(session),
+  state: session.conversation.state,
+});
+
+const modeOf = (session: Session): contract.ModeResult => ({
+  ...stateOf(session),
+  mode: session.conversation.mode,
+});
+
+// ---- updates
+
+function messageOrThrow(input: unknown): contract.SendMessageInput {
+  return { ...orThrow(readMessage(input)), messageId: orThrow(readMessageId(input)) };
+}
+
+/** A repeated submit answers as the first did. */
+const sendMessage = (
+  lifecycle: Lifecycle,
+  input: unknown,
+  message: contract.SendMessageInput,
+): Promise<contract.SendMessageResult> =>
+  inSession(lifecycle, input, (session) => {
+    if (session.recent.get(message.messageId) === undefined)
+      applyOrThrow(session, { kind: "user_message", ...message });
+    const known = session.recent.get(message.messageId);
+    if (known === undefined) throw new Error("an accepted message is remembered");
+    return { ...stepOf(session), ...known };
+  });
+
+/** An update on a conversation that does not exist fails. */
+async function readyOrThrow(lifecycle: Lifecycle): Promise<Session> {
+  const session = await lifecycle.ready();
+  if (session !== null) return session;
+  throw failureOf({ code: "not_found", message: "There is no such conversation.", state: null });
+}
+
+/**
+ * Where the caller has read a row that this history does not have, that is loaded first: a history that was rolled back
+ * must not judge.
+ */
+async function sessionFor(lifecycle: Lifecycle, input: unknown): Promise<Session> {
+  for (;;) {
+    const session = await readyOrThrow(lifecycle);
+    const row = readRow(input);
+    if (row === undefined || !session.isBehind(row)) return session;
+    await lifecycle.follow(row);
+  }
+}
+
+/** Does the work in one turn, in a session that is open: nobody comes between a look and what follows from it. */
+async function inSession<T>(lifecycle: Lifecycle, input: unknown, work: (session: Session) => T): Promise<T> {
+  for (;;) {
+    const session = await sessionFor(lifecycle, input);
+    if (!session.isClosed) return work(session);
+  }
+}
+
+function applyOrThrow(session: Session, event: ConversationEvent): Applied {
+  const applied = session.apply(event);
+  if (applied.kind !== "rejected") return applied;
+  throw failureOf({ ...applied.rejection, state: session.conversation.state });
+}
+
+/** @throws what the handler would throw. Of a row that is not here yet only the handler knows. */
+function validate({ session }: Lifecycle, input: unknown, event: ConversationEvent): void {
+  const row = readRow(input);
+  if (session === null || (row !== undefined && session.isBehind(row))) return;
+  const rejection = session.rejectionOf(event);
+  if (rejection !== null) throw failureOf({ ...rejection, state: session.conversation.state });
+}
+
+function orThrow<T>(input: T | null): T {
+  if (input !== null) return input;
+  const message = "The input does not have the documented form.";
+  throw failureOf({ code: "invalid_request", message, state: null });
+}
+
+function failureOf(refusal: contract.UpdateRejection): ApplicationFailure {
+  const { message, code: type } = refusal;
+  return ApplicationFailure.create({ message, type, nonRetryable: true, details: [refusal] });
+}
+
+// ---- signals
+
+/**
+ * Applies an event, or leaves a note that says why not. It waits once before it does, and no more, so that signals that
+ * come together are taken in their order.
+ */
+async function take(
+  lifecycle: Lifecycle,
+  name: string,
+  eventOf: (session: Session) => ConversationEvent | null,
+): Promise<void> {
+  for (let isVerified = false; ;) {
+    const session = await lifecycle.ready();
+    if (session === null) return;
+    const event = eventOf(session);
+    if (event === null) return noteInvalid(lifecycle, name);
+    const applied = session.apply(event);
+    if (applied.kind === "accepted") return;
+    if (applied.kind === "dropped") continue;
+    // The row is what counts: what is not taken is judged once more where this history turns out to be another.
+    if (!isVerified) {
+      isVerified = true;
+      if (await lifecycle.verify()) continue;
+    }
+    if (applied.kind === "ignored") return;
+    return note(lifecycle, name, applied.rejection);
+  }
+}
+
+const noteInvalid = (lifecycle: Lifecycle, name: string): Promise<void> =>
+  note(lifecycle, name, {
+    code: "invalid_request",
+    message: "its input does not have the documented form.",
+  });
+
+/** In the session of now, or in the next one. */
+async function note(
+  lifecycle: Lifecycle,
+  name: string,
+  { code, message }: { readonly code: string; readonly message: string },
+): Promise<void> {
+  const text = `The signal ${name} was not taken (${code}): ${message}`;
+  for (;;) {
+    const applied = (await lifecycle.ready())?.apply({ kind: "noted", text });
+    if (applied?.kind !== "dropped") return;
+  }
+}
+
+/** An id typed by hand may be that of an old message. */
+async function isKnown(lifecycle: Lifecycle, messageId: string): Promise<boolean> {
+  const session = await lifecycle.ready();
+  if (session === null || session.recent.get(messageId) !== undefined) return true;
+  return lifecycle.nonCancellable(() => messageExists({ conversationId: session.id, messageId }));
+}

@@ -1,0 +1,270 @@
+/**
+ * Owns: one history of a conversation: the value, moved only by `transition`, and the order of things: record, commit,
+ * perform. A divergence closes it for good; the next session begins from the row (conversation.ts).
+ */
+import type { CancellationScope } from "@temporalio/workflow";
+import type { ConversationMetadata } from "../protocol/activities.ts";
+import type { Change, RowVersion } from "../protocol/commit.ts";
+import type { Conversation } from "../machine/conversation.ts";
+import type { Operation, Stop } from "../machine/effect.ts";
+import type { ConversationEvent } from "../machine/event.ts";
+import type { Rejection } from "../machine/rejection.ts";
+import { transition } from "../machine/transition.ts";
+import { stopTools } from "./activities.ts";
+import { Commits, type Divergence } from "./commits.ts";
+import type { ContinueAsNewState, CreateInput, RecentMessage } from "../protocol/workflow.ts";
+import { InFlight } from "./in-flight.ts";
+import { Ledger } from "./ledger.ts";
+import { carriesCommit } from "./operations.ts";
+import { RecentMessages } from "./recent-messages.ts";
+import { isPersonEvent, type Request } from "./requests.ts";
+import { stepId } from "./step-id.ts";
+import { SubAgents } from "./sub-agents.ts";
+import { ToolHost } from "./tool-host.ts";
+import { Visibility } from "./visibility.ts";
+
+/** What came of an event. Only one that is accepted makes a step. */
+export type Applied =
+  | { readonly kind: "accepted" }
+  /** There is nothing to do for it in this state. */
+  | { readonly kind: "ignored" }
+  | { readonly kind: "rejected"; readonly rejection: Rejection }
+  /** This session is closed. The next one may be asked. */
+  | { readonly kind: "dropped" };
+
+/** Where a session begins. */
+export type Beginning = ConversationMetadata & {
+  readonly conversation: Conversation;
+  readonly archived: boolean;
+  /** By the row; null when that is not known. */
+  readonly createdAt: string | null;
+  readonly recentMessages: readonly RecentMessage[];
+  /** What the row has; null: the first commit makes it, from the create input. */
+  readonly row: (RowVersion & { readonly restarts: number }) | null;
+  readonly createInput: CreateInput | null;
+  /** How often in a row Postgres has refused a step before this session. */
+  readonly refusals: number;
+};
+
+/** What a session needs of the run that it lives in. */
+export type WorkflowRun = {
+  /** Everything runs in it, so that a cancel of the workflow reaches nothing but the machine. */
+  readonly scope: CancellationScope;
+  /** The next run should take over as soon as nothing is in flight. */
+  readonly shouldContinueAsNew: () => boolean;
+  /** The session has closed itself. */
+  readonly onDivergence: (divergence: Divergence) => void;
+};
+
+export class Session {
+  readonly #fixed: ConversationMetadata;
+  readonly #run: WorkflowRun;
+  readonly #commits: Commits;
+  readonly #subAgents: SubAgents;
+  readonly #visibility: Visibility;
+  readonly #tools = new ToolHost();
+  readonly #inFlight: InFlight;
+  readonly recent: RecentMessages;
+  readonly createdAt: string | null;
+  #conversation: Conversation;
+  #archived: boolean;
+  #closed = false;
+
+  constructor(beginning: Beginning, run: WorkflowRun) {
+    const { config, context, subAgentContext, conversation, archived, createdAt, row } = beginning;
+    this.#fixed = { config, context, subAgentContext };
+    this.#run = run;
+    this.#conversation = conversation;
+    this.#archived = archived;
+    this.createdAt = createdAt;
+    this.recent = new RecentMessages(beginning.recentMessages);
+    this.#visibility = new Visibility(config);
+    this.#subAgents = new SubAgents({ config, subAgentContext });
+    this.#inFlight = new InFlight(run.scope, (event) => this.apply(event));
+    const { createInput, refusals } = beginning;
+    const restarts = row?.restarts ?? 0;
+    const past = { conversationId: config.id, ledger: new Ledger(row), createInput, refusals, restarts };
+    this.#commits = new Commits(past, run.scope, (divergence) => {
+      this.close();
+      run.onDivergence(divergence);
+    });
+  }
+
+  get id(): string {
+    return this.#fixed.config.id;
+  }
+
+  get conversation(): Conversation {
+    return this.#conversation;
+  }
+
+  get isSubAgent(): boolean {
+    return this.#fixed.context.isSubAgent;
+  }
+
+  get archived(): boolean {
+    return this.#archived;
+  }
+
+  get ledger(): Ledger {
+    return this.#commits.ledger;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Nothing in flight, and nothing unconfirmed. */
+  get isQuiescent(): boolean {
+    return this.#inFlight.isEmpty && this.#commits.isFlushed;
+  }
+
+  /** Moves the value, commits, performs. What is not accepted changes nothing. */
+  apply(event: ConversationEvent): Applied {
+    if (this.#closed) return { kind: "dropped" };
+    const at = Date.now();
+    const seed = this.newId(event, at);
+    const result = transition(this.#conversation, this.#fixed.context, { ...event, stamp: { at, seed } });
+    if (result.kind !== "accepted") return result;
+    this.recent.note(result.messages, result.conversation.queue);
+    // A message to an archived conversation un-archives it.
+    const archived = this.#archived && event.kind === "user_message" ? false : null;
+    this.#record(seed, result, archived, at);
+    if (isPersonEvent(event)) this.#commits.accept(event);
+    this.#stop(result.stop);
+    this.#startAll(result.start);
+    return { kind: "accepted" };
+  }
+
+  /** What `apply` would refuse, without moving anything: for validators, which must not touch the workflow. */
+  rejectionOf(event: ConversationEvent): Rejection | null {
+    const stamp = { at: 0, seed: "00000000-0000-4000-8000-000000000000" };
+    const result = transition(this.#conversation, this.#fixed.context, { ...event, stamp });
+    return result.kind === "rejected" ? result.rejection : null;
+  }
+
+  setArchived(archived: boolean): Applied {
+    if (this.#closed) return { kind: "dropped" };
+    if (this.#archived === archived) return { kind: "ignored" };
+    const request = { kind: "archive", archived } as const;
+    this.#record(this.newId(request), unchanged(this.#conversation), archived);
+    this.#commits.accept(request);
+    void this.#commits.flush();
+    return { kind: "accepted" };
+  }
+
+  /** The first steps of a conversation that has no row yet. */
+  begin({ seed, task }: CreateInput): void {
+    this.ledger.record(this.newId("open"), unchanged(this.#conversation), null, Date.now());
+    // What begins at once is shown as it begins.
+    if (seed === null && task === null) {
+      this.show();
+      void this.#commits.flush();
+    }
+    if (seed !== null) this.apply({ kind: "seeded", text: seed });
+    if (task !== null) this.apply({ kind: "task_given", messageId: task.messageId, task: task.text });
+  }
+
+  /** Performs what the run before has left to this one. */
+  resume(operations: readonly Operation[]): void {
+    this.show();
+    for (const operation of operations) this.#start(operation);
+  }
+
+  /** An id that follows from where this conversation is and what is to come of it: no other history makes it again. */
+  newId(cause: unknown, at = Date.now()): string {
+    return stepId(this.ledger.batchId ?? this.id, at, cause);
+  }
+
+  /** The row has steps that this history does not have. It was rolled back, and what it holds is not the present. */
+  isBehind(row: RowVersion): boolean {
+    return !this.ledger.isOld(row.step) && !this.ledger.has(row);
+  }
+
+  /** Resolves when Postgres has said whether the row is where this history is; closes this session where it is not. */
+  verify(): Promise<void> {
+    return this.#commits.verify();
+  }
+
+  /** The whole system was restarted. What was ordered before is not begun any more. */
+  noteRestarts(count: number): void {
+    this.#commits.noteRestarts(count);
+  }
+
+  /** Nothing is committed, performed or listened to any more. Returns what was accepted and is not known to be stored. */
+  close(): readonly Request[] {
+    this.#closed = true;
+    this.#inFlight.forget();
+    return this.#commits.close();
+  }
+
+  /** For operators. */
+  show(): void {
+    this.#visibility.show(this.#conversation, this.ledger.step);
+  }
+
+  /** For the next run; null while there is no row. */
+  toContinueAsNew(): ContinueAsNewState | null {
+    const { confirmed } = this.ledger;
+    if (confirmed === null) return null;
+    return {
+      ...this.#fixed,
+      conversation: this.#conversation,
+      ...confirmed,
+      restarts: this.#commits.restarts,
+      archived: this.#archived,
+      createdAt: this.createdAt,
+      operations: this.#inFlight.deferred,
+      recentMessages: this.recent.entries(),
+    };
+  }
+
+  #record(id: string, change: Change, archived: boolean | null, at = Date.now()): void {
+    this.#conversation = change.conversation;
+    this.#archived = archived ?? this.#archived;
+    this.ledger.record(id, change, archived, at);
+    this.show();
+  }
+
+  /** Leaves at once, in no particular order with the commit (architecture, rule 7). */
+  #stop(stops: readonly Stop[]): void {
+    const killed = stops.flatMap((stop) => {
+      if (stop.kind === "abort_tool") return [this.id];
+      return stop.kind === "cancel_sub_agent" ? [stop.id] : [];
+    });
+    const { scope } = this.#run;
+    if (killed.length > 0)
+      void scope.run(() => stopTools({ conversationIds: killed })).catch(() => undefined);
+    for (const stop of stops) {
+      switch (stop.kind) {
+        case "abort_request":
+          this.#inFlight.abort(stop.requestId);
+          break;
+        case "abort_tool":
+          this.#inFlight.abort(stop.operationId);
+          break;
+        case "cancel_sub_agent":
+          void scope.run(() => this.#subAgents.cancel(stop.id));
+          break;
+      }
+    }
+  }
+
+  /** Those that carry the commit begin with it, the others after it. */
+  #startAll(operations: readonly Operation[]): void {
+    const carriers = operations.filter(carriesCommit);
+    const isLater = carriers.length > 0 && this.#inFlight.isEmpty && this.#run.shouldContinueAsNew();
+    if (isLater) this.#inFlight.defer(operations);
+    else for (const operation of operations) this.#start(operation);
+    if (isLater || carriers.length === 0) void this.#commits.flush();
+  }
+
+  #start(operation: Operation): void {
+    const { config } = this.#fixed;
+    const around = { config, subAgents: this.#subAgents, tools: this.#tools, commits: this.#commits };
+    this.#inFlight.start(operation, around);
+  }
+}
+
+/** A step that says nothing. */
+const unchanged = (conversation: Conversation): Change => ({ conversation, messages: [], notices: [] });
