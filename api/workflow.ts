@@ -123,6 +123,8 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
       return signed(opened).created;
     } catch (error) {
       if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+      // It has started for this call: nobody else's create input is in it.
+      if (wasOverlooked(error)) return (await update(conversationId, openUpdate, [])).created;
       throw asProblem(error, conversationId);
     }
   };
@@ -154,7 +156,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
           return signed(await ask(attempt));
         } catch (error) {
           if (attempt === 1) await exists();
-          if (attempt < ATTEMPTS && isClosed(error)) continue;
+          if (attempt < ATTEMPTS && (isClosed(error) || wasOverlooked(error))) continue;
           throw asProblem(error, conversationId);
         }
       }
@@ -226,12 +228,16 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
 function isClosed(error: unknown): boolean {
   if (error instanceof WorkflowNotFoundError || error instanceof WorkflowExecutionAlreadyStartedError)
     return true;
-  if (error instanceof WorkflowUpdateFailedError) {
-    return (
-      error.cause instanceof ApplicationFailure && error.cause.type === "AcceptedUpdateCompletedWorkflow"
-    );
-  }
-  return grpcCode(error) === GRPC_ABORTED;
+  return failureType(error) === "AcceptedUpdateCompletedWorkflow" || grpcCode(error) === GRPC_ABORTED;
+}
+
+/** The worker completed the workflow task that carried the update without looking at it: nothing came of it. */
+export const wasOverlooked = (error: unknown): boolean => failureType(error) === "UnprocessedUpdate";
+
+/** What the server, or the workflow, calls the failure of an update. */
+function failureType(error: unknown): string | null {
+  if (!(error instanceof WorkflowUpdateFailedError)) return null;
+  return error.cause instanceof ApplicationFailure ? (error.cause.type ?? null) : null;
 }
 
 const GRPC_INVALID_ARGUMENT = 3;
