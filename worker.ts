@@ -12,10 +12,10 @@ import {
 } from "@temporalio/worker";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { History } from "./activities/history.ts";
+import { MessageCache } from "./activities/message-cache.ts";
 import { hostActivities } from "./activities/host.ts";
-import { KnownModels } from "./activities/models.ts";
-import { Pictures } from "./activities/pictures.ts";
+import { ModelRegistry } from "./activities/model-registry.ts";
+import { RequestImages } from "./activities/request-images.ts";
 import { requestActivities } from "./activities/requests.ts";
 import { RunningTools } from "./activities/running-tools.ts";
 import { refuseUnsigned } from "./activities/refuse-unsigned.ts";
@@ -27,6 +27,7 @@ import { createClient } from "./llm/client.ts";
 import { dataConverterOf } from "./protocol/payload-signature.ts";
 import { ensureWorkflowBundle } from "./worker/bundle.ts";
 import { sandboxOfHost } from "./sandbox/host.ts";
+import { STICKY_TIMEOUT_MS } from "./protocol/timing.ts";
 import { toolsQueue } from "./protocol/workflow.ts";
 import { ensureSearchAttributes, MissingSearchAttributes } from "./worker/search-attributes.ts";
 
@@ -70,13 +71,20 @@ export async function startWorker(
     max: DATABASE_CONNECTIONS,
   });
   const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
-  const history = new History(db);
-  const models = new KnownModels({
+  const history = new MessageCache(db);
+  const models = new ModelRegistry({
     ...{ db, client, file: config.models, scripted: config.scriptedModel },
     warn: (sentence) => console.warn(sentence),
   });
   const learned = models.start();
-  const requests = { db, history, client, models, pictures: new Pictures(db), stallMs: config.llmStallMs };
+  const requests = {
+    db,
+    history,
+    client,
+    models,
+    requestImages: new RequestImages(db),
+    stallMs: config.llmStallMs,
+  };
   const running = new RunningTools();
   const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];
   const tools = toolActivities(db, hidden, running);
@@ -106,7 +114,7 @@ export async function startWorker(
       maxConcurrentWorkflowTaskPolls: POLLS,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
       // A worker that died must not keep its conversations waiting (docs/temporal.md).
-      stickyQueueScheduleToStartTimeout: "1 second",
+      stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
     }),
     Worker.create({
       ...common,

@@ -1,5 +1,5 @@
 /**
- * Owns: "commit before effect, in one activity" (architecture, rules 1 and 2): the batches are committed, the
+ * Owns: "commit before effect, in one activity" (architecture, rules 1 and 2): the revisions are committed, the
  * row says whether it waits for this operation, and only then is the effect performed.
  */
 import { randomUUID } from "node:crypto";
@@ -10,7 +10,7 @@ import { isUnavailable } from "../db/errors.ts";
 import type { Claim } from "../protocol/commit.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { EffectInput, Performed } from "../protocol/activities.ts";
-import { isOver } from "../sandbox/lease.ts";
+import { isExpired } from "../sandbox/lease.ts";
 import { withLease, type ActivityLease } from "./lease.ts";
 import { orRefused } from "./refused-commit.ts";
 
@@ -23,27 +23,27 @@ type Answer = Awaited<ReturnType<typeof commitAndRead>>;
 export type EffectOf<E extends ConversationEvent> = {
   readonly operationId: string;
   /** The last message that is known here: the commit brings those after it. */
-  readonly since: LastRead | null;
+  readonly lastRead: LastRead | null;
   /** Ends early when the lease's signal is aborted, and answers all the same. */
-  readonly perform: (lease: ActivityLease, news: Answer["news"]) => Promise<E>;
+  readonly perform: (lease: ActivityLease, newMessages: Answer["newMessages"]) => Promise<E>;
 };
 
 /** Commits, then performs the effect if the row waits for its operation. */
 export function commitThen<E extends ConversationEvent>(
   db: Database,
   input: EffectInput,
-  { operationId, since, perform }: EffectOf<E>,
+  { operationId, lastRead, perform }: EffectOf<E>,
 ): Promise<Performed<E>> {
   return withLease(async (lease) => {
     // Another run of this very activity has another name, and only one of them performs.
     const { dispatchAttempt, restarts } = input;
     const claim = { operationId, dispatchAttempt, by: randomUUID(), restarts };
-    const answer = await tryCommit(db, input, { claim, since }, lease.signal);
+    const answer = await tryCommit(db, input, { claim, lastRead }, lease.signal);
     if (answer === null) return { kind: "not_started" };
-    const { committed, news } = answer;
-    const mine = !committed.fork && committed.awaits === operationId;
-    if (!mine || lease.signal.aborted || isOver(lease)) return { kind: "superseded", committed };
-    return { kind: "done", committed, event: await perform(lease, news) };
+    const { committed, newMessages } = answer;
+    const mine = !committed.diverged && committed.awaits === operationId;
+    if (!mine || lease.signal.aborted || isExpired(lease)) return { kind: "superseded", committed };
+    return { kind: "done", committed, event: await perform(lease, newMessages) };
   });
 }
 
@@ -51,7 +51,7 @@ export function commitThen<E extends ConversationEvent>(
 async function tryCommit(
   db: Database,
   input: EffectInput,
-  order: { readonly claim: Claim; readonly since: LastRead | null },
+  order: { readonly claim: Claim; readonly lastRead: LastRead | null },
   signal: AbortSignal,
 ): Promise<Answer | null> {
   const { conversationId, createInput } = input;

@@ -1,50 +1,41 @@
 /**
- * Owns: the lease under which an activity works (architecture, rule 2). Temporal gives an activity up of which it has
- * not taken a heartbeat for two seconds, and whoever follows goes on then. So it is worked on only as long as the last
- * heartbeat that the server has answered is younger than that, whoever was frozen or cut off: what was given up has
- * ended before anybody hears of it.
+ * Owns: the lease under which an activity works (architecture, rule 2). Temporal times an activity out 2 s after its
+ * last recorded heartbeat, and a successor may start then. The lease expires earlier. So the effect has ended before a
+ * successor starts, even if this worker was frozen or cut off from the server.
  */
 import { Context } from "@temporalio/activity";
 import { isGrpcServiceError } from "@temporalio/client";
-import { clock, isOver, type Lease } from "../sandbox/lease.ts";
+import { FRESH_TASK_MS, HEARTBEAT_INTERVAL_MS, LEASE_MS } from "../protocol/timing.ts";
+import { clock, isExpired, type Lease } from "../sandbox/lease.ts";
 
-/** Milliseconds; less than the heartbeat timeout of workflows/activities.ts by what it takes to end a tool. */
-const LEASE_MS = 1_600;
-/**
- * What was ordered longer ago has waited in its queue, or in the socket of a worker that was frozen: then it was given
- * up. It is not begun before the server has answered a heartbeat. By the clocks of two hosts: they may differ by as much
- * as LEASE_MS leaves.
- */
-const FRESH_MS = 500;
-const BEAT_EVERY_MS = 500;
-/** For a body to end that was called off. Then it is given up: a disk that never answers must not hold up a Stop for ever. */
+/** A cancelled body may take this many milliseconds to end. A disk that never answers must not hold up a Stop for ever. */
 const ENDING_MS = 10_000;
-/** The SDK ends what does not beat by it, too, for seven seconds. */
-const BEATS_TO_SDK = 6;
+/** The SDK ends an activity that sends no heartbeat through it for seven seconds. */
+const HEARTBEATS_PER_SDK_HEARTBEAT = 6;
 const NOT_FOUND = 5; // of gRPC
 
 export type ActivityLease = Lease & {
-  /** Aborted by a cancel of the conversation's, a worker's shutdown, and when it is over; an activity need not know which. */
+  /** Aborted by a cancel, by the worker's shutdown and when the lease expires; an activity need not know by which. */
   readonly signal: AbortSignal;
 };
 
-/** Beats until `body` has returned, also while it ends after a cancel: nobody goes on before it has. */
+/** Sends heartbeats until `body` has returned, also while it ends after a cancel: no successor starts before that. */
 export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): Promise<T> {
   const context = Context.current();
   const { taskToken, currentAttemptScheduledTimestampMs: ordered } = context.info;
   const { workflowService, options } = context.client;
   const age = Math.max(0, Date.now() - ordered);
-  const isFresh = age < FRESH_MS;
+  const isFresh = age < FRESH_TASK_MS;
   const lease = new ServerLease(context.cancellationSignal, isFresh ? LEASE_MS - age : LEASE_MS);
-  let beats = 0;
+  let heartbeats = 0;
   /** Whether the server has answered it. */
-  const beat = async (): Promise<boolean> => {
-    if (++beats % BEATS_TO_SDK === 0) context.heartbeat();
+  const heartbeat = async (): Promise<boolean> => {
+    if (++heartbeats % HEARTBEATS_PER_SDK_HEARTBEAT === 0) context.heartbeat();
     const sent = clock();
     try {
       const request = { namespace: options.namespace, taskToken };
       const { cancelRequested } = await workflowService.recordActivityTaskHeartbeat(request);
-      if (cancelRequested) lease.callOff();
+      if (cancelRequested) lease.cancel();
       lease.renew(sent);
       return true;
     } catch (error) {
@@ -54,14 +45,14 @@ export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): 
       return false;
     }
   };
-  const beatAgain = (): void => {
-    if (isOver(lease)) return;
-    timer = setTimeout(beatAgain, BEAT_EVERY_MS);
-    void beat();
+  const heartbeatAgain = (): void => {
+    if (isExpired(lease)) return;
+    timer = setTimeout(heartbeatAgain, HEARTBEAT_INTERVAL_MS);
+    void heartbeat();
   };
-  let timer = setTimeout(beatAgain, BEAT_EVERY_MS);
+  let timer = setTimeout(heartbeatAgain, HEARTBEAT_INTERVAL_MS);
   try {
-    if (!isFresh && !(await Promise.race([beat(), lease.ended]))) lease.end();
+    if (!isFresh && !(await Promise.race([heartbeat(), lease.ended]))) lease.end();
     return await body(lease);
   } finally {
     clearTimeout(timer);
@@ -71,9 +62,9 @@ export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): 
 
 class ServerLease implements ActivityLease {
   readonly signal: AbortSignal;
-  readonly #calledOff = new AbortController();
+  readonly cancelled = new AbortController();
   readonly #listeners = new Set<() => void>();
-  #until: number;
+  #expiresAt: number;
   /** It is not prolonged beyond that. */
   #latest = Infinity;
   #isClosed = false;
@@ -81,8 +72,8 @@ class ServerLease implements ActivityLease {
 
   /** @param ms for which it lasts if it is not renewed */
   constructor(cancelled: AbortSignal, ms: number) {
-    this.signal = AbortSignal.any([cancelled, this.#calledOff.signal]);
-    this.#until = clock() + ms;
+    this.signal = AbortSignal.any([cancelled, this.cancelled.signal]);
+    this.#expiresAt = clock() + ms;
     this.#timer = setTimeout(() => this.end(), ms);
     const limit = (): void => void (this.#latest = clock() + ENDING_MS);
     this.signal.addEventListener("abort", limit, { once: true });
@@ -97,29 +88,29 @@ class ServerLease implements ActivityLease {
     });
   }
 
-  get until(): number {
-    return this.#until;
+  get expiresAt(): number {
+    return this.#expiresAt;
   }
 
   /** @param since when the heartbeat was sent that the server has answered; what is over remains so. */
   renew(since: number): void {
     const next = Math.min(since + LEASE_MS, this.#latest);
-    if (this.#isClosed || isOver(this) || next <= this.#until) return;
-    this.#until = next;
+    if (this.#isClosed || isExpired(this) || next <= this.#expiresAt) return;
+    this.#expiresAt = next;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.end(), next - clock());
     for (const listener of this.#listeners) listener();
   }
 
   /** The body is to end. Until it has, the lease goes on. */
-  callOff(): void {
-    if (!this.#isClosed) this.#calledOff.abort();
+  cancel(): void {
+    if (!this.#isClosed) this.cancelled.abort();
   }
 
   end(): void {
     if (this.#isClosed) return;
-    this.#until = Math.min(this.#until, clock());
-    this.callOff();
+    this.#expiresAt = Math.min(this.#expiresAt, clock());
+    this.cancel();
     this.close();
   }
 

@@ -13,7 +13,7 @@ import { buildRequest, exceedsBody } from "../llm/request.ts";
 import type { Failure } from "../llm/errors.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
 import type { Message } from "../machine/message.ts";
-import { isOver } from "../sandbox/lease.ts";
+import { isExpired } from "../sandbox/lease.ts";
 import { toolsFor } from "../tools/registry.ts";
 import type {
   ConversationActivities,
@@ -22,18 +22,18 @@ import type {
   RequestInput,
 } from "../protocol/activities.ts";
 import { commitThen } from "./effect.ts";
-import { HistoryTooLarge, readForSummary, toolCallIds, type History } from "./history.ts";
+import { HistoryTooLarge, readForSummary, toolCallIds, type MessageCache } from "./message-cache.ts";
 import type { ActivityLease } from "./lease.ts";
 import { createLiveText } from "./live-text.ts";
-import type { KnownModels } from "./models.ts";
-import type { Pictures } from "./pictures.ts";
+import type { ModelRegistry } from "./model-registry.ts";
+import type { RequestImages } from "./request-images.ts";
 
 export type RequestDependencies = {
   readonly db: Database;
-  readonly history: History;
+  readonly history: MessageCache;
   readonly client: ProviderClient;
-  readonly models: KnownModels;
-  readonly pictures: Pictures;
+  readonly models: ModelRegistry;
+  readonly requestImages: RequestImages;
   /** Milliseconds without a stream event after which a request has stalled. */
   readonly stallMs: number;
 };
@@ -41,15 +41,15 @@ export type RequestDependencies = {
 export function requestActivities(
   deps: RequestDependencies,
 ): Pick<ConversationActivities, "requestLlm" | "requestContinuation"> {
-  const { db, history, models, pictures } = deps;
+  const { db, history, models, requestImages } = deps;
   return {
     requestLlm: (input) => {
       const { conversationId, config } = input;
-      const known = history.recall(conversationId);
+      const known = history.getCached(conversationId);
       return request(deps, input, known.messages.at(-1) ?? null, async (news) => {
         const { messages: stored, characters } = await history.read(conversationId, known, news);
         const model = models.current.of(config.model);
-        const { messages, images } = await pictures.choose(conversationId, stored, model.maxImages);
+        const { messages, images } = await requestImages.choose(conversationId, stored, model.maxImages);
         const isSubAgent = !config.userInitiated;
         const built = buildRequest({
           ...{ messages, images, model },
@@ -70,7 +70,7 @@ export function requestActivities(
   };
 }
 
-/** Characters of a history that stay below the limit of a body, at three bytes each, with all pictures. */
+/** Characters of a history that stay below the limit of a body, at three bytes each, with all images. */
 const SURELY_FITS = 3_000_000;
 
 type Built = {
@@ -81,22 +81,22 @@ type Built = {
   readonly contextWindow: number;
 };
 
-/** @param since the commit brings the messages after it along, for `build`. */
+/** @param lastRead the commit brings the messages after it along, for `build`. */
 function request(
   deps: RequestDependencies,
   input: RequestInput,
-  since: Message | null,
-  build: (news: readonly Message[] | null) => Promise<Built>,
+  lastRead: Message | null,
+  build: (newMessages: readonly Message[] | null) => Promise<Built>,
 ): Promise<Performed<RequestEvent>> {
   const { requestId } = input;
   return commitThen(deps.db, input, {
     operationId: requestId,
-    since,
+    lastRead,
     perform: async (lease, news) => {
       try {
         const built = await build(news);
         // It may have taken long, or the worker was frozen meanwhile: then somebody else asks.
-        if (isOver(lease)) return { kind: "llm_lost", requestId };
+        if (isExpired(lease)) return { kind: "llm_lost", requestId };
         return await askModel(deps, input, built, lease);
       } catch (error) {
         if (error instanceof HistoryTooLarge) return { kind: "llm_failed", requestId, ...TOO_LARGE };
@@ -132,7 +132,7 @@ async function askModel(
     isSame: (a, b) => a.kind === b.kind && a.index === b.index,
     // What somebody else may have begun anew is not told any further.
     publish: async ({ kind, index }, text) => {
-      if (isOver(lease)) return;
+      if (isExpired(lease)) return;
       await publishLive(db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } });
     },
   });

@@ -7,17 +7,17 @@ import { isTaken } from "../db/messages.ts";
 import { DEFAULT_LIMITS, type Context } from "../machine/context.ts";
 import { outcomeOf } from "../machine/outcome.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
-import { isOver } from "../sandbox/lease.ts";
+import { isExpired } from "../sandbox/lease.ts";
 import { toolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, ConversationMetadata } from "../protocol/activities.ts";
-import type { History } from "./history.ts";
+import type { MessageCache } from "./message-cache.ts";
 import { withLease } from "./lease.ts";
 import { orRefused } from "./refused-commit.ts";
-import type { KnownModels } from "./models.ts";
+import type { ModelRegistry } from "./model-registry.ts";
 
 type RowActivities = Pick<ConversationActivities, "load" | "commit" | "messageExists" | "remove">;
 
-export function rowActivities(db: Database, history: History, models: KnownModels): RowActivities {
+export function rowActivities(db: Database, history: MessageCache, models: ModelRegistry): RowActivities {
   const contextsOf = (config: ConversationConfig): ConversationMetadata => ({
     config,
     context: contextOf(config, models),
@@ -37,7 +37,7 @@ export function rowActivities(db: Database, history: History, models: KnownModel
       }),
     commit: ({ conversationId, createInput, ...packed }) =>
       withLease(async () => {
-        const parts = { createInput, claim: null, since: null };
+        const parts = { createInput, claim: null, lastRead: null };
         const { committed } = await orRefused(commitAndRead(db, conversationId, packed, parts));
         const { value } = packed;
         if (value !== null && outcomeOf(value.conversation.state) !== null) history.forget(conversationId);
@@ -47,7 +47,7 @@ export function rowActivities(db: Database, history: History, models: KnownModel
     remove: ({ conversationId, createdAt }) =>
       withLease(async (lease) => {
         // Another has done it, or will.
-        if (isOver(lease)) throw new Error("The removal came too late.");
+        if (isExpired(lease)) throw new Error("The removal came too late.");
         await deleteConversation(db, conversationId, createdAt);
         history.forget(conversationId);
       }),
@@ -55,7 +55,7 @@ export function rowActivities(db: Database, history: History, models: KnownModel
 }
 
 /** What the machine may look at, from the registries of this worker's version. */
-function contextOf(config: ConversationConfig, models: KnownModels): Context {
+function contextOf(config: ConversationConfig, models: ModelRegistry): Context {
   const isSubAgent = !config.userInitiated;
   return {
     isSubAgent,

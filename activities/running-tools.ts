@@ -3,9 +3,7 @@
  * kills them before the server has heard of it. The server's cancel comes in any case, and reaches those elsewhere.
  */
 import { setTimeout as delay } from "node:timers/promises";
-
-/** For the cancel of a stopped tool to arrive; then it is answered as one that was interrupted. */
-const HOLD_MS = 2_000;
+import { CANCEL_ARRIVES_MS } from "../protocol/timing.ts";
 
 export class RunningTools {
   readonly #stops = new Map<string, Set<AbortController>>();
@@ -29,7 +27,7 @@ export class RunningTools {
     try {
       const answer = await tool(AbortSignal.any([cancelled, controller.signal]));
       if (controller.signal.aborted)
-        await delay(HOLD_MS, undefined, { signal: cancelled }).catch(() => undefined);
+        await delay(CANCEL_ARRIVES_MS, undefined, { signal: cancelled }).catch(() => undefined);
       return answer;
     } finally {
       all.delete(controller);

@@ -8,7 +8,7 @@ import { putImage } from "../db/images.ts";
 import { publishLive } from "../db/notifications.ts";
 import type { OutputStream } from "../sandbox/command.ts";
 import { runTool } from "../tools/registry.ts";
-import { Refusal, type ToolContext } from "../tools/tool.ts";
+import { ToolError, type ToolContext } from "../tools/tool.ts";
 import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } from "../protocol/activities.ts";
 import { commitThen } from "./effect.ts";
 import { createLiveText } from "./live-text.ts";
@@ -24,7 +24,7 @@ export function toolActivities(
     executeTool: (input) =>
       commitThen(db, input, {
         operationId: input.operationId,
-        since: null,
+        lastRead: null,
         perform: (lease) =>
           running.run(input.conversationId, lease.signal, (signal) =>
             execute(db, hidden, input, { signal, lease }),
@@ -41,7 +41,7 @@ export function toolActivitiesOf(
 ): Pick<ConversationActivities, "executeTool" | "stopTools"> {
   return {
     executeTool: (input) =>
-      input.config.host === host ? tools.executeTool(input) : Promise.resolve({ kind: "elsewhere" }),
+      input.config.host === host ? tools.executeTool(input) : Promise.resolve({ kind: "other_host" }),
     stopTools: ({ conversationIds }) => {
       running.stop(conversationIds);
       return Promise.resolve();
@@ -72,7 +72,7 @@ async function execute(
     keepImage: async ({ block, bytes }) => {
       await putImage(db, block, bytes).catch((error: unknown) => {
         if (!isUnavailable(error)) throw error;
-        throw new Refusal("The picture could not be kept: the database cannot be reached. Try again.");
+        throw new ToolError("The image could not be kept: the database cannot be reached. Try again.");
       });
       return block;
     },

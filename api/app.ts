@@ -8,10 +8,11 @@ import { bodies } from "./bodies.ts";
 import type { Deps } from "./deps.ts";
 import { guard } from "./guard.ts";
 import { notFound, toProblem, unavailable } from "./problem.ts";
-import { createPulse, type Pulse } from "./pulse.ts";
+import { createDatabaseProbe, type DatabaseProbe } from "./database-probe.ts";
 import { createRouter } from "./router.ts";
 import { codecRoutes } from "./routes/codec.ts";
 import { controlRoutes } from "./routes/control.ts";
+import { REQUEST_DEADLINE_MS } from "../protocol/timing.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
 import { cycleRoutes } from "./routes/cycles.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -21,16 +22,13 @@ import { systemRoutes } from "./routes/system.ts";
 /** For the typed client: `hc<Api>(url)`. */
 export type Api = ReturnType<typeof createApp>;
 
-/** Milliseconds after which a request that was read is answered, whatever hangs. */
-const DEADLINE_MS = 20_000;
-
 export function createApp(deps: Deps) {
   const app = createRouter();
-  const pulse = createPulse(deps.db);
+  const probe = createDatabaseProbe(deps.db);
   app.onError((error) => toProblem(error, deps.report).toResponse());
   app.notFound(() => notFound("resource").toResponse());
   app.use(count(deps), headers, ...guard(deps), bodies(deps.uploads));
-  app.use("/api/*", deadline(pulse));
+  app.use("/api/*", deadline(probe));
   app.openAPIRegistry.registerComponent("securitySchemes", "token", {
     type: "http",
     scheme: "bearer",
@@ -44,7 +42,7 @@ export function createApp(deps: Deps) {
     .route("/", cycleRoutes(deps))
     .route("/", eventRoutes(deps))
     .route("/", codecRoutes(deps))
-    .route("/", systemRoutes(deps, pulse));
+    .route("/", systemRoutes(deps, probe));
   routes.doc31("/openapi.json", {
     openapi: "3.1.0",
     info: {
@@ -76,12 +74,15 @@ const headers: MiddlewareHandler = async (c, next) => {
 };
 
 /** Nobody is kept waiting for a database that hangs, nor for ever for anything else. */
-function deadline(pulse: Pulse): MiddlewareHandler {
+function deadline(probe: DatabaseProbe): MiddlewareHandler {
   return async (_, next) => {
     let stop = (): void => undefined;
     const givenUp = new Promise<never>((_, reject) => {
-      const timeout = setTimeout(() => reject(unavailable("The request took too long.")), DEADLINE_MS);
-      const unwatch = pulse.watch(() => reject(unavailable("The database does not answer.")));
+      const timeout = setTimeout(
+        () => reject(unavailable("The request took too long.")),
+        REQUEST_DEADLINE_MS,
+      );
+      const unwatch = probe.watch(() => reject(unavailable("The database does not answer.")));
       stop = () => {
         clearTimeout(timeout);
         unwatch();

@@ -3,7 +3,7 @@
  * turn. Nothing that waits for the network has a turn.
  */
 import type { MiddlewareHandler } from "hono";
-import { Gate } from "../images/gate.ts";
+import { Semaphore } from "../images/semaphore.ts";
 import { Problem, tooLarge, unavailable } from "./problem.ts";
 import { Uploads, type UploadLimits } from "./uploads.ts";
 
@@ -21,7 +21,7 @@ const LIMITS: UploadLimits = {
 
 /** Bytes of a body that is nothing special. */
 const LARGE_BODY = 1024 * 1024;
-/** A message full of pictures takes ten times its size in memory. */
+/** A message full of images takes ten times its size in memory. */
 const LARGE_BODIES = 3;
 /** Milliseconds in which its turn comes, or it is refused. */
 const TURN_MS = 20_000;
@@ -33,7 +33,7 @@ const TURN_MS = 20_000;
  */
 export function bodies(limits: Partial<UploadLimits> = {}): MiddlewareHandler {
   const uploads = new Uploads({ ...LIMITS, ...limits });
-  const gate = new Gate(LARGE_BODIES);
+  const gate = new Semaphore(LARGE_BODIES);
   return async (c, next) => {
     const { body, signal } = c.req.raw;
     if (body === null) return next();
@@ -52,7 +52,7 @@ export function bodies(limits: Partial<UploadLimits> = {}): MiddlewareHandler {
 }
 
 /** @param gone aborts when nobody waits any more. */
-async function inTurn(gate: Gate, work: () => Promise<void>, gone: AbortSignal): Promise<void> {
+async function inTurn(gate: Semaphore, work: () => Promise<void>, gone: AbortSignal): Promise<void> {
   const waiting = new AbortController();
   const giveUp = (why: string): void => waiting.abort(unavailable(why));
   const leave = (): void => giveUp("The request was given up.");

@@ -1,9 +1,6 @@
-/** Owns: identifiers at the edge: which a client may choose, and new ones. */
+/** Owns: the ids that the API makes. */
 import { randomUUID } from "node:crypto";
 import { idAt } from "../machine/ids.ts";
-
-/** What a client's id looks like (docs/http.md, General). */
-export const CLIENT_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** A new UUIDv7. */
 export function newId(): string {

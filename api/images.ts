@@ -1,6 +1,6 @@
 /**
- * Owns: pictures that come with a message (REQ-BED-013): looked at before anything is stored, so that a message with one
- * bad picture leaves nothing behind.
+ * Owns: images that come with a message (REQ-BED-013): looked at before anything is stored, so that a message with one
+ * bad image leaves nothing behind.
  */
 import { deleteUnreferencedImages, putImage } from "../db/images.ts";
 import type { Database } from "../db/connect.ts";
@@ -11,7 +11,7 @@ import type { NewMessage } from "./schemas/message.ts";
 type SentImage = NonNullable<NewMessage["images"]>[number];
 
 /**
- * The pictures as they will be stored. With one that is not accepted the work on the others ends.
+ * The images as they will be stored. With one that is not accepted the work on the others ends.
  *
  * @param path of the message in the body.
  * @param gone aborts when nobody waits any more.
@@ -55,7 +55,7 @@ async function readImage(
   signal: AbortSignal,
 ): Promise<PreparedImage> {
   const refuse = (why: string): Problem =>
-    new Problem("invalid_image", `A picture is not accepted. ${why}`, { errors: [{ path, message: why }] });
+    new Problem("invalid_image", `An image is not accepted. ${why}`, { errors: [{ path, message: why }] });
   if (data.length > Math.ceil(MAX_IMAGE_BYTES / 3) * 4) {
     throw refuse(`It has more than ${MAX_IMAGE_BYTES} bytes. Make it smaller.`);
   }

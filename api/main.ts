@@ -54,7 +54,7 @@ async function run(config: ServiceConfig): Promise<void> {
     metrics: createMetrics(),
     report,
   });
-  sweepImages(db, closing.signal, (error) => console.error("api: pictures could not be swept:", error));
+  sweepImages(db, closing.signal, (error) => console.error("api: images could not be swept:", error));
   const listening = await serve((request) => app.fetch(request), config, report);
 
   const stop = async () => {

@@ -7,10 +7,10 @@ import type { Database } from "../db/connect.ts";
 import { readProviderModels } from "../db/models.ts";
 import { readFacts } from "../llm/model-facts.ts";
 import { Models } from "../llm/models.ts";
-import { soon } from "./soon.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** Milliseconds to wait for the database; a list of models is not worth more. */
-const PATIENCE_MS = 1_000;
+const TIMEOUT_MS = 1_000;
 
 /** Each call looks again. Never rejects. */
 export function knownModels(
@@ -25,7 +25,7 @@ export function knownModels(
   return async () => {
     if (scripted) return known;
     const looked = look().catch(() => undefined);
-    await soon(looked, PATIENCE_MS, undefined);
+    await withTimeout(looked, TIMEOUT_MS, undefined);
     return known;
   };
 }

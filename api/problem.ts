@@ -1,6 +1,6 @@
 /**
  * Owns: errors as clients see them (docs/http.md, Errors): RFC 9457 problem documents with a stable code.
- * Not here: which refusal of the machine becomes what (refusal.ts).
+ * Not here: how a rejection of the workflow reads (rejection.ts).
  */
 import { randomUUID } from "node:crypto";
 import { HTTPException } from "hono/http-exception";

@@ -8,7 +8,7 @@ import { isUnavailable } from "../db/errors.ts";
 import type { Hub } from "./events/hub.ts";
 
 /** Milliseconds; beyond them the answer says `pending: true`, and what was accepted is safe all the same. */
-const PATIENCE_MS = 2_000;
+const TIMEOUT_MS = 2_000;
 /** Milliseconds between looks that nobody asked for: a notification may be lost with its connection. */
 const UNPROMPTED_MS = 200;
 
@@ -24,7 +24,7 @@ export async function awaitProjection<T>(
   conversationId: string,
   look: () => Promise<T | null>,
 ): Promise<T | null> {
-  const expiry = timer(PATIENCE_MS);
+  const expiry = timer(TIMEOUT_MS);
   let bell = timer(UNPROMPTED_MS);
   // Subscribed before the first look: a commit in between is not missed.
   const unwatch = hub.watch(conversationId, (signal) => {
@@ -65,15 +65,15 @@ function nothingYet(error: unknown): null {
   throw error;
 }
 
-/** Waits until the conversation's row has reached a step; false when it did not in time. */
-export async function awaitStep(
+/** Waits until the conversation's row has a revision; false when it did not get it in time. */
+export async function awaitRevision(
   { db, hub }: { readonly db: Database; readonly hub: Hub },
   conversationId: string,
-  step: number,
+  revision: number,
 ): Promise<boolean> {
   const reached = await awaitProjection(hub, conversationId, async () => {
     const at = await versionOf(db, conversationId);
-    return at !== null && at.step >= step ? at : null;
+    return at !== null && at.revision >= revision ? at : null;
   });
   return reached !== null;
 }

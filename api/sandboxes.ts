@@ -1,12 +1,12 @@
 /** Owns: what is known of the sandboxes of the hosts where tools run: asked of their workers, and remembered for a while. */
 import type { Sandbox } from "../protocol/conversation.ts";
-import { soon } from "./soon.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** Milliseconds for which an answer is used without asking again; a probe costs a process on the host. */
 const FRESH_MS = 5_000;
 /** The same for health checks, which come for ever; and how long one waits where nothing is known yet. */
 const FRESH_FOR_HEALTH_MS = 60_000;
-const PATIENCE_MS = 500;
+const TIMEOUT_MS = 500;
 
 type Asked = { readonly at: number; readonly answer: Promise<Sandbox> };
 
@@ -44,6 +44,6 @@ export class Sandboxes {
     const last = this.#last.get(host);
     const answer = this.of(host, FRESH_FOR_HEALTH_MS).catch(() => null);
     if (last !== undefined) return last;
-    return soon(answer, PATIENCE_MS, null);
+    return withTimeout(answer, TIMEOUT_MS, null);
   }
 }

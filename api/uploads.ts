@@ -20,7 +20,7 @@ export type UploadLimits = {
   readonly deadlineMs: number;
 };
 
-/** Of a body that is kept in memory: less than a picture has, and thousands that stall are not much. */
+/** Of a body that is kept in memory: less than an image has, and thousands that stall are not much. */
 const MEMORY_BYTES = 64 * 1024;
 /** In five seconds: a line of 8 kbit/s. */
 const PACE_BYTES = 5 * 1024;

@@ -22,18 +22,24 @@ import { ApplicationFailure, TimeoutFailure, type UpdateDefinition } from "@temp
 import type { HostActivities } from "../protocol/activities.ts";
 import type { Sandbox } from "../protocol/conversation.ts";
 import { dataConverterOf } from "../protocol/payload-signature.ts";
+import {
+  HOST_DEADLINE_MS,
+  HOST_RUN_TIMEOUT_MS,
+  HOST_START_TIMEOUT_MS,
+  UPDATE_DEADLINE_MS,
+  WORKFLOW_TASK_TIMEOUT_MS,
+} from "../protocol/timing.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
 import {
   CONVERSATION_WORKFLOW,
   toolsQueue,
-  WORKFLOW_TASK_TIMEOUT,
   openUpdate,
   type ConversationStart,
   type CreateInput,
   type UpdateRejection,
 } from "../protocol/workflow.ts";
 import { type Problem, unavailable } from "./problem.ts";
-import { refusalProblem } from "./refusal.ts";
+import { rejectionProblem } from "./rejection.ts";
 import { Sandboxes } from "./sandboxes.ts";
 
 export type CheckedDirectory = Awaited<ReturnType<HostActivities["checkDirectory"]>>;
@@ -65,9 +71,7 @@ export type Workflows = {
   close(): Promise<void>;
 };
 
-/** Milliseconds for one update; stopping a conversation's work before its removal may take 5 s of them. */
-const UPDATE_DEADLINE_MS = 12_000;
-const ACTIVITY_DEADLINE_MS = 8_000;
+/** Milliseconds. */
 const PROBE_DEADLINE_MS = 2_000;
 /** Times that an update is sent before its workflow is found running; each try meets another race, if any. */
 const ATTEMPTS = 5;
@@ -109,7 +113,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
       workflowId: start.conversationId,
       workflowIdConflictPolicy,
       taskQueue,
-      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
       args: [start],
     });
 
@@ -165,14 +169,13 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
 
   const onHost = async <T>(host: string, activity: keyof HostActivities, args: unknown[]): Promise<T> => {
     try {
-      const answer = await client.withDeadline(Date.now() + ACTIVITY_DEADLINE_MS, () =>
+      const answer = await client.withDeadline(Date.now() + HOST_DEADLINE_MS, () =>
         client.activity.execute<T>(activity, {
           id: `${activity}:${randomUUID()}`,
           taskQueue: toolsQueue(host),
           args,
-          // Many at once wait for one another: 50 of them take 3 s on a small machine.
-          scheduleToStartTimeout: "4s",
-          startToCloseTimeout: "5s",
+          scheduleToStartTimeout: HOST_START_TIMEOUT_MS,
+          startToCloseTimeout: HOST_RUN_TIMEOUT_MS,
           retry: { maximumAttempts: 1 },
         }),
       );
@@ -258,7 +261,7 @@ function signed<T>(answer: T): T {
 function asProblem(error: unknown, conversationId: string | null): unknown {
   if (error instanceof WorkflowUpdateFailedError && conversationId !== null) {
     const refusal = error.cause instanceof ApplicationFailure ? refusalOf(error.cause) : null;
-    return refusal === null ? error : refusalProblem(refusal, conversationId);
+    return refusal === null ? error : rejectionProblem(refusal, conversationId);
   }
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return unreachable();
   const code = grpcCode(error);

@@ -1,4 +1,4 @@
-/** Owns: what must hold when the storm is over. Each check gives sentences about what does not. */
+/** Owns: what must hold after all faults. Each check gives sentences about what does not. */
 import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -12,12 +12,12 @@ import { WorkflowNotFoundError } from "@temporalio/client";
 import type { World } from "./faults.ts";
 import { stateQuery } from "../protocol/workflow.ts";
 import { SCRIPT } from "./model.ts";
-import type { Accepted, Chapter } from "./person.ts";
+import type { Accepted, Chapter } from "./virtual-user.ts";
 
 /** Of gRPC. */
 const NOT_FOUND = 5;
 /** Milliseconds in which a client must have heard everything. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 /** Every accepted message is in the history once, in order, or waits visibly. */
 export async function checkAccepted({ talk, accepted }: Chapter): Promise<string[]> {
@@ -60,7 +60,7 @@ export async function checkAccepted({ talk, accepted }: Chapter): Promise<string
 export async function checkHeard(db: Database, { talk }: Chapter): Promise<string[]> {
   const stored = await readEvents(db, talk.id, talk.from, Number.MAX_SAFE_INTEGER);
   const last = stored.at(-1)?.number ?? 0;
-  const until = performance.now() + PATIENCE_MS;
+  const until = performance.now() + TIMEOUT_MS;
   while ((talk.heard.at(-1)?.id ?? 0) < last && performance.now() < until) await pause(50);
   const heard = talk.heard.map(({ id, name, data }) => ({ number: id, name, data }));
   const wanted = stored.map(({ number, name, data }) => ({ number, name, data: plain(data) }));
@@ -106,10 +106,10 @@ export async function checkReplay({ product, restarts }: World, db: Database, id
     return isWorking(stored.conversation.state)
       ? [`${id}: ${stored.conversation.state.kind}, and no workflow`]
       : [];
-  if (said.unconfirmed > 0) complaints.push(`${said.unconfirmed} steps are not confirmed`);
-  if (said.step !== stored.step || said.batchId !== stored.batchId)
+  if (said.unconfirmed > 0) complaints.push(`${said.unconfirmed} revisions are not confirmed`);
+  if (said.revision !== stored.revision || said.revisionId !== stored.revisionId)
     complaints.push(
-      `step ${said.step} in its workflow (${said.batchId}), ${stored.step} in its row (${stored.batchId})`,
+      `revision ${said.revision} in its workflow (${said.revisionId}), ${stored.revision} in its row (${stored.revisionId})`,
     );
   if (!isDeepStrictEqual(plain(said.conversation), plain(stored.conversation)))
     complaints.push(

@@ -1,6 +1,6 @@
 /** Owns: whether a run has shown anything: the faults hit, and the turns took place. */
 import type { Hits } from "./injector.ts";
-import { OUTCOMES } from "./person.ts";
+import { OUTCOMES } from "./virtual-user.ts";
 import type { Size } from "./plan.ts";
 
 /** What turns came to, and how many of them did. */

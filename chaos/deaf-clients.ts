@@ -10,7 +10,7 @@ import { directiveText, SCRIPT } from "./model.ts";
 /** Together more than the kernel keeps for a connection of which nobody reads. */
 const MESSAGES = 12;
 const MESSAGE_BYTES = 200_000;
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 export class DeafClients {
   readonly talk: Talk;
@@ -35,7 +35,7 @@ export class DeafClients {
 
   /** @returns whether the API has something for it that does not go out any more */
   async add(): Promise<boolean> {
-    const until = performance.now() + PATIENCE_MS;
+    const until = performance.now() + TIMEOUT_MS;
     while (performance.now() < until) {
       const socket = await this.#connect();
       // Its API may have been killed meanwhile.

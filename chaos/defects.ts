@@ -8,20 +8,20 @@ export type Defect = {
   readonly shows: RegExp;
 };
 
-const COMMIT = "db/migrations/0001_commit_batches.sql";
+const COMMIT = "db/migrations/0001_commit_revisions.sql";
 
 /** A commit is applied whatever the row says, and answers everybody that the row waits for just them. */
 const FENCE_OFF: Defect = {
   name: "fence off",
-  shows: /told of \d+ times|ran \d+ times| began |step \d+ in its workflow|its workflow says/,
+  shows: /told of \d+ times|ran \d+ times| began |revision \d+ in its workflow|its workflow says/,
   edits: [
     {
       file: COMMIT,
       from: "    existed := FOUND;\n",
       to: `    existed := FOUND;
-    IF existed AND jsonb_array_length(p -> 'batches') > 0 THEN
-      r.step := (p #>> '{batches,0,step}')::bigint - 1;
-      r.batch_id := p #>> '{batches,0,previous}';
+    IF existed AND jsonb_array_length(p -> 'revisions') > 0 THEN
+      r.revision := (p #>> '{revisions,0,number}')::bigint - 1;
+      r.revision_id := p #>> '{revisions,0,previous}';
     END IF;
 `,
     },

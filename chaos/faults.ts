@@ -5,6 +5,7 @@ import type { TcpProxy } from "../test/support/tcp-proxy.ts";
 import type { DeafClients } from "./deaf-clients.ts";
 import { exhaust } from "./connections.ts";
 import { freeze, isPresent, kill, killOnly, launcherOf, type Target } from "./processes.ts";
+import type { Journal } from "./journal.ts";
 import type { Random } from "./random.ts";
 import type { Restarts } from "./restarts.ts";
 import type { SmallDisk } from "./small-disk.ts";
@@ -38,6 +39,7 @@ export type World = {
   readonly provider: TcpProxy;
   readonly deaf: DeafClients;
   readonly restarts: Restarts;
+  readonly journal: Journal;
   /** On which the data folder is; null: it has no file system of its own. */
   readonly disk: SmallDisk | null;
   /** In which all commands run. */
@@ -104,14 +106,17 @@ export function drawFault(name: FaultName, world: World, chance: Random): Fault 
     }
     case "kill npm start": {
       const downMs = chance.integer(...DOWN_MS);
-      return { isReady: () => isPresent(() => product.pid), strike: () => restarts.killLauncher(downMs) };
+      return {
+        isReady: () => isPresent(() => product.pid),
+        strike: () => restarts.killLauncher(name, downMs),
+      };
     }
     case "power cut, temporal older":
     case "power cut, temporal lost": {
       const delays = { copyAgeMs: chance.integer(...COPY_AGE_MS), downMs: chance.integer(...DOWN_MS) };
       const isReady = (): boolean => isPresent(() => product.pidOf("temporal"));
       const database = name.endsWith("older") ? "older" : "lost";
-      return { isReady, strike: () => restarts.powerCut(database, delays) };
+      return { isReady, strike: () => restarts.powerCut(name, database, delays) };
     }
     case "fill a client's socket":
       return { isReady: () => isPresent(() => product.pidOf("api")), strike: () => deaf.add() };

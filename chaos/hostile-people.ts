@@ -7,8 +7,8 @@ import { Talk } from "../test/support/talk.ts";
 import { gainOf } from "./hostile-commands.ts";
 import { commandsIn } from "./leftovers.ts";
 import { directiveText } from "./model.ts";
-import { unlessStuck } from "./patience.ts";
-import type { Chapter } from "./person.ts";
+import { unlessStuck } from "./stuck-detector.ts";
+import type { Chapter } from "./virtual-user.ts";
 import type { Round } from "./plan.ts";
 import type { Random } from "./random.ts";
 

@@ -97,13 +97,13 @@ async function perform({ folder, ends, over, say, chance }: Run): Promise<string
     attack(over.signal).catch((error: unknown) => say(`${name}: ${String(error)}`)),
   );
   await pause(STORM_MS, null, { signal: over.signal });
-  const storm = watch.take();
+  const attacked = watch.take();
   over.abort();
   await Promise.all([...lives, watching]);
   say("all of them are at rest; looking at what happened to them");
   complaints.push(...(await lookAt(product, people, places.ledger)));
   await Promise.all(attacks);
-  complaints.push(...measuredAgainst(calm, storm));
+  complaints.push(...measuredAgainst(calm, attacked));
   for (const { name, neighbour } of neighbours) {
     complaints.push(...new Set(neighbour.gains.map((gain) => `${name}: ${gain}`)));
     if (neighbour.turns === 0) complaints.push(`${name}: it never attacked`);
@@ -111,7 +111,7 @@ async function perform({ folder, ends, over, say, chance }: Run): Promise<string
   }
   for (const [tag, { times, read }] of Object.entries(providers[0]?.asked ?? {}))
     say(`${tag} was asked for ${times} times, and read to ${Math.round(100 * read)} % at most`);
-  say(`calm ${JSON.stringify(calm)}, under attack ${JSON.stringify(storm)}`);
+  say(`calm ${JSON.stringify(calm)}, under attack ${JSON.stringify(attacked)}`);
   complaints.push(...(await outlives(product, join(folder, "neighbours", "last"))));
   for (const { talk } of people) talk.close();
   return complaints;
@@ -192,15 +192,15 @@ async function lookAtOne(db: Database, { talk, asked, accepted }: Ordinary): Pro
   ];
 }
 
-function measuredAgainst(calm: Measured, storm: Measured): string[] {
+function measuredAgainst(calm: Measured, attacked: Measured): string[] {
   const grown = (["worker", "api"] as const)
-    .filter((name) => storm.memoryMb[name] > calm.memoryMb[name] + GROWTH_MB)
-    .map((name) => `the ${name} took ${storm.memoryMb[name]} MB, and ${calm.memoryMb[name]} MB before`);
-  const slow = storm.slowestMs > Math.max(SLOWEST_MS, 2 * calm.slowestMs);
+    .filter((name) => attacked.memoryMb[name] > calm.memoryMb[name] + GROWTH_MB)
+    .map((name) => `the ${name} took ${attacked.memoryMb[name]} MB, and ${calm.memoryMb[name]} MB before`);
+  const slow = attacked.slowestMs > Math.max(SLOWEST_MS, 2 * calm.slowestMs);
   return [
     ...grown,
-    ...storm.died.map((name) => `the ${name} died`),
-    ...(slow ? [`Temporal took ${Math.round(storm.slowestMs)} ms for an answer`] : []),
+    ...attacked.died.map((name) => `the ${name} died`),
+    ...(slow ? [`Temporal took ${Math.round(attacked.slowestMs)} ms for an answer`] : []),
   ];
 }
 

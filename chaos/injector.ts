@@ -14,7 +14,7 @@ import type { Plan } from "./plan.ts";
 export type Hits = Readonly<Record<FaultName, number>>;
 
 /** For how long a good moment is waited for; then the fault comes all the same. */
-const PATIENCE_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 /** So long without one, and more of the turns begin. */
 const HURRY_MS = 400;
 /** So many that missed are tried again, so many faults later. */
@@ -58,7 +58,7 @@ export class Injector {
       if (chance.next() >= OVERLAP) await running;
       const fault = drawFault(name, this.#world, chance.fork());
       const isGood = await this.#untilGood(fault);
-      const struck = fault.strike().then((tookHold) => {
+      const struck = this.#world.journal.during(name, fault.strike).then((tookHold) => {
         if (isGood && tookHold) this.#hits[name]++;
         else if (chances-- > 0) left.splice(SECOND_CHANCES, 0, next);
       });
@@ -76,7 +76,7 @@ export class Injector {
 
   /** False when no good moment came in time. */
   async #untilGood({ isReady }: Fault): Promise<boolean> {
-    const until = performance.now() + PATIENCE_MS;
+    const until = performance.now() + TIMEOUT_MS;
     let hurry = performance.now() + HURRY_MS;
     for (;;) {
       if ((await this.#isGood()) && isReady()) return true;
@@ -103,7 +103,7 @@ export class Injector {
   async #isCommitting(): Promise<boolean> {
     try {
       const asked = this.#sql`select from pg_stat_activity
-        where query like 'select commit_batches%' and state = 'active' limit 1`;
+        where query like 'select commit_revisions%' and state = 'active' limit 1`;
       const rows = await Promise.race([asked, pause(500, null)]);
       return rows !== null && rows.length > 0;
     } catch {

@@ -5,7 +5,7 @@ import { processesWhere } from "../test/support/processes.ts";
 import { signal } from "./processes.ts";
 
 /** Milliseconds in which everything must have died. */
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 const KILL_ROUNDS = 200;
 
 /** Ids of the processes that work in a folder. */
@@ -14,7 +14,7 @@ export const commandsIn = (folder: string): string[] =>
 
 /** Those that work in a folder, or were given its name, after some patience: what they are, in words. */
 export async function leftoversOf(folder: string): Promise<string[]> {
-  const until = performance.now() + PATIENCE_MS;
+  const until = performance.now() + TIMEOUT_MS;
   while (find(folder).length > 0 && performance.now() < until) await pause(50);
   return find(folder).map((pid) => `left over: ${pid} ${described(pid)}`);
 }

@@ -56,13 +56,13 @@ for (const mistake of ["unhandledRejection", "uncaughtException"] as const)
   process.on(mistake, (error: unknown) => interrupted.abort(error));
 
 try {
-  process.exitCode = (await (values.hostile ? hostile() : values.prove ? prove() : storms())) ? 0 : 1;
+  process.exitCode = (await (values.hostile ? hostile() : values.prove ? prove() : runSeeds())) ? 0 : 1;
 } catch (error) {
   if (!(error instanceof Interrupted)) throw error;
   process.exit(1);
 }
 
-async function storms(): Promise<boolean> {
+async function runSeeds(): Promise<boolean> {
   const verdicts: Verdict[] = [];
   for (let i = 0; i < count; i++) {
     const seed = seedOf(i);

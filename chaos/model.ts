@@ -19,15 +19,15 @@ import type { Round, Turn } from "./plan.ts";
 export type Directive = Turn | { readonly kind: "child"; readonly id: string; readonly round: Round };
 
 export const SCRIPT = "chaos";
-export const SUMMARY = "In short: it was a stormy time.";
+export const SUMMARY = "In short: many things failed.";
 
 /** Where the run's commands are, and what they write. */
 export type Places = {
   readonly cwd: string;
   /** A line for each time that a command ran: when, in seconds, and its call's id. */
   readonly ledger: string;
-  /** A picture. */
-  readonly picture: string;
+  /** An image. */
+  readonly image: string;
   /** Ids of the processes of a turn that is to be stopped. */
   readonly pidsOf: (turn: string) => string;
 };
@@ -49,8 +49,8 @@ export function answerOf(request: MessagesRequest, places: Places): Answer {
   if (directive === null) throw new Error("Nobody has asked for anything.");
   const [asked, ...answered] = since.filter(({ role }) => role === "user");
   // The one that was sent, and later the one that was read.
-  if (directive.kind === "image" && !(showsPicture([asked]) && (stage === 0 || showsPicture(answered))))
-    throw new Error(`${directive.id}: there is no picture in its stage ${stage}`);
+  if (directive.kind === "image" && !(showsImage([asked]) && (stage === 0 || showsImage(answered))))
+    throw new Error(`${directive.id}: there is no image in its stage ${stage}`);
   const blocks = stageOf(directive, stage, places);
   return blocks === null
     ? answer([text(doneWith(directive.id))], { pace: SLOW })
@@ -58,7 +58,7 @@ export function answerOf(request: MessagesRequest, places: Places): Answer {
 }
 
 /** Or says why not: what reads it may have been interrupted. */
-const showsPicture = (messages: readonly unknown[]): boolean =>
+const showsImage = (messages: readonly unknown[]): boolean =>
   /"type":"image"|"is_error":true/.test(JSON.stringify(messages));
 
 function positionOf({ messages }: MessagesRequest): {
@@ -118,7 +118,7 @@ function stageOf(directive: Directive, stage: number, places: Places): readonly 
           ]
         : null;
     case "image":
-      return stage === 0 ? [toolCall("read", { path: places.picture }, callId(id, stage, 0))] : null;
+      return stage === 0 ? [toolCall("read", { path: places.image }, callId(id, stage, 0))] : null;
     case "stop": {
       if (stage > 0) return null;
       const call = callId(id, stage, 0);

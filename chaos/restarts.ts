@@ -9,6 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { openClient } from "../db/connect.ts";
 import { familyOf, isDead } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
+import type { Journal } from "./journal.ts";
 import { commandsIn } from "./leftovers.ts";
 import { signal } from "./processes.ts";
 import type { Workers } from "./workers.ts";
@@ -17,6 +18,8 @@ import type { Workers } from "./workers.ts";
 const STARTS_AT_MOST = 8;
 /** Milliseconds in which a process stands still that is told to. */
 const STILL_MS = 500;
+/** Milliseconds in which conversations come to rest after a start amid other faults. */
+const REST_AMID_FAULTS_MS = 20_000;
 /** Milliseconds in which commands die whose machine has died. */
 const DEATH_MS = 5_000;
 /** Nobody has to work on these. A continuation goes on after a restart. */
@@ -40,13 +43,21 @@ export class Restarts {
   readonly #workers: Workers;
   readonly #cwd: string;
   readonly #copies: string;
+  readonly #journal: Journal;
+  readonly #checks: Promise<void>[] = [];
   #last: Promise<unknown> = Promise.resolve();
   /** How often the product was started again. */
   count = 0;
   readonly #waiting = new Set<() => void>();
 
   /** @param places the folder of all commands, and one for copies */
-  constructor(product: Product, workers: Workers, places: { readonly cwd: string; readonly copies: string }) {
+  constructor(
+    product: Product,
+    workers: Workers,
+    journal: Journal,
+    places: { readonly cwd: string; readonly copies: string },
+  ) {
+    this.#journal = journal;
     this.#product = product;
     this.#workers = workers;
     this.#cwd = places.cwd;
@@ -67,7 +78,7 @@ export class Restarts {
   }
 
   /** The machine dies and comes up again; Temporal's database is as it was in this moment, or lost. */
-  powerCut(temporal: "older" | "lost", { copyAgeMs, downMs }: Delays): Promise<boolean> {
+  powerCut(name: string, temporal: "older" | "lost", { copyAgeMs, downMs }: Delays): Promise<boolean> {
     return this.alone(async () => {
       if (temporal === "older" && !(await this.#copy())) return false;
       await pause(copyAgeMs);
@@ -76,19 +87,19 @@ export class Restarts {
       this.#replace(temporal === "older");
       this.hasForgotten = true;
       await pause(downMs);
-      await this.#start(died);
+      await this.#start(name, died);
       await this.#insist(() => this.#workers.startSecond());
       return true;
     });
   }
 
   /** Who starts everything dies; what it has started does not, until it is started again. */
-  killLauncher(downMs: number): Promise<boolean> {
+  killLauncher(name: string, downMs: number): Promise<boolean> {
     return this.alone(async () => {
       const died = new Date();
       if (!signal(this.#product.pid, "SIGKILL")) return false;
       await pause(downMs);
-      await this.#start(died);
+      await this.#start(name, died);
       return true;
     });
   }
@@ -133,12 +144,31 @@ export class Restarts {
     if (alive()) this.complaints.push("after everything was killed, something was alive");
   }
 
-  async #start(died: Date): Promise<void> {
+  /** Resolves when nothing more is looked at that a restart has left. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#checks);
+  }
+
+  async #start(name: string, died: Date): Promise<void> {
     this.count++;
     await this.#insist(() => this.#product.startAgain());
-    this.complaints.push(...(await this.#atWork(died)));
+    // Ready means at rest, unless other faults get in the way: then it comes to rest soon.
+    const others = this.#journal.since(died, name);
+    const atWork = await this.#atWork(died);
+    if (others.length > 0) this.#checks.push(this.#comesToRest(died, others));
+    else this.complaints.push(...atWork.map((each) => `${each} when the product was ready after "${name}"`));
     for (const resolve of this.#waiting) resolve();
     this.#waiting.clear();
+  }
+
+  async #comesToRest(died: Date, others: readonly string[]): Promise<void> {
+    const until = performance.now() + REST_AMID_FAULTS_MS;
+    let atWork = await this.#atWork(died);
+    while (atWork.length > 0 && performance.now() < until) {
+      await pause(200);
+      atWork = await this.#atWork(died);
+    }
+    this.complaints.push(...atWork.map((each) => `${each} long after a restart amid ${others.join(", ")}`));
   }
 
   /** Those that look at work, and nothing has come of it since everything died. */
@@ -147,7 +177,7 @@ export class Restarts {
     try {
       const rows = await sql<{ id: string; state: string }[]>`
         select id, state from conversations where updated_at < ${died} and state not in ${sql(AT_REST)}`;
-      return rows.map(({ id, state }) => `${id}: ${state} when the product was ready after a restart`);
+      return rows.map(({ id, state }) => `${id}: ${state}`);
     } catch {
       // Another fault has hit Postgres already; what stays at work is found at the end.
       return [];

@@ -1,14 +1,14 @@
-/** Owns: one run: the product, its people, the faults, and the verdict. */
+/** Owns: one run: the product, its virtual users, the faults, and the verdict. */
 import { join } from "node:path";
 import { sandboxOfHost } from "../sandbox/host.ts";
-import { look } from "./aftermath.ts";
+import { checkEverything } from "./final-check.ts";
 import { countOf, lacks, misses, type Outcomes } from "./coverage.ts";
 import { keepEvidence } from "./evidence.ts";
 import type { World } from "./faults.ts";
 import { Injector, type Hits } from "./injector.ts";
 import type { Places } from "./model.ts";
 import { Pace } from "./pace.ts";
-import { Person } from "./person.ts";
+import { VirtualUser } from "./virtual-user.ts";
 import { planOf, without, type Plan, type Size } from "./plan.ts";
 import { NEXT_RELEASE } from "./release.ts";
 import { onSite, type Ends } from "./site.ts";
@@ -70,13 +70,13 @@ async function perform(
     await stage.world.workers.roll();
   };
   const { product, restarts } = stage.world;
-  const { people, hits } = await Promise.race([
-    storm(plan, stage.world, { places, deploy, say }),
+  const { users, hits } = await Promise.race([
+    runWorkload(plan, stage.world, { places, deploy, say }),
     product.gaveUp.then((how) => Promise.reject(new Error(`npm start has ended by itself: ${how}`))),
   ]);
-  say("the storm is over; looking at what is left");
-  const { complaints: left, carriedOver, resumed } = await look(stage.world, people, places);
-  const outcomes = countOf(people.flatMap((person) => person.outcomes));
+  say("no more faults; checking what is left");
+  const { complaints: left, carriedOver, resumed } = await checkEverything(stage.world, users, places);
+  const outcomes = countOf(users.flatMap((user) => user.outcomes));
   const complaints = [
     ...[
       ...left,
@@ -90,11 +90,11 @@ async function perform(
   ];
   if (complaints.length > 0) {
     const logs = [join(dataIn(folder), "logs"), join(folder, "second-worker")];
-    say(`kept in ${await keepEvidence(seed, complaints, product, logs)}`);
+    say(`kept in ${await keepEvidence(seed, complaints, stage.world, logs)}`);
   }
-  const messages = people.flatMap(({ chapters }) => chapters.flatMap(({ accepted }) => accepted)).length;
+  const messages = users.flatMap(({ chapters }) => chapters.flatMap(({ accepted }) => accepted)).length;
   const seconds = Math.round((performance.now() - began) / 1_000);
-  const interruptions = people.reduce((sum, person) => sum + person.interruptions, 0);
+  const interruptions = users.reduce((sum, user) => sum + user.interruptions, 0);
   const drawn = [...size.faults, ...size.rare];
   const meant = Object.fromEntries(drawn.map((name) => [name, hits[name]]));
   return { seed, complaints, hits: meant, messages, carriedOver, outcomes, interruptions, seconds };
@@ -106,13 +106,13 @@ type Doing = {
   readonly say: (line: string) => void;
 };
 
-async function storm(plan: Plan, world: World, { places, deploy, say }: Doing) {
+async function runWorkload(plan: Plan, world: World, { places, deploy, say }: Doing) {
   const pace = new Pace(plan.conversations.reduce((sum, { turns }) => sum + turns.length, 0));
-  const people = plan.conversations.map((each) => new Person(world, each, places, pace));
-  await Promise.all(people.map((person) => person.arrive()));
+  const users = plan.conversations.map((each) => new VirtualUser(world, each, places, pace));
+  await Promise.all(users.map((user) => user.arrive()));
   const injector = new Injector(world, pace);
-  const lives = people.map((person) =>
-    person.live().catch((error: unknown) => void person.complaints.push(String(error))),
+  const lives = users.map((user) =>
+    user.live().catch((error: unknown) => void user.complaints.push(String(error))),
   );
   try {
     await injector.run(plan, deploy, say);
@@ -121,5 +121,5 @@ async function storm(plan: Plan, world: World, { places, deploy, say }: Doing) {
     await injector.close();
   }
   await Promise.all(lives);
-  return { people, hits: injector.hits };
+  return { users, hits: injector.hits };
 }

@@ -1,12 +1,13 @@
 /** Owns: where a run takes place: the product with a second worker, a network to the provider, the model, the files. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { picture } from "../test/support/pictures.ts";
+import { encodedImage } from "../test/support/images.ts";
 import { startProduct } from "../test/support/product.ts";
 import { startProxy, type TcpProxy } from "../test/support/tcp-proxy.ts";
 import { DeafClients } from "./deaf-clients.ts";
 import type { World } from "./faults.ts";
 import { answerOf, SCRIPT, type Places } from "./model.ts";
+import { Journal } from "./journal.ts";
 import { Restarts } from "./restarts.ts";
 import type { Ends } from "./site.ts";
 import type { SmallDisk } from "./small-disk.ts";
@@ -58,8 +59,10 @@ export async function setStage(
   });
   const deaf = await DeafClients.prepare(product);
   ends.push(() => deaf.close());
-  const restarts = new Restarts(product, workers, { cwd: places.cwd, copies: join(folder, "copies") });
-  return { world: { product, workers, provider, deaf, restarts, disk, cwd: places.cwd }, remarks };
+  const journal = new Journal();
+  const copies = join(folder, "copies");
+  const restarts = new Restarts(product, workers, journal, { cwd: places.cwd, copies });
+  return { world: { product, workers, provider, deaf, restarts, journal, disk, cwd: places.cwd }, remarks };
 }
 
 const addressOf = ({ port }: TcpProxy): string => `http://127.0.0.1:${port}`;
@@ -68,8 +71,8 @@ const addressOf = ({ port }: TcpProxy): string => `http://127.0.0.1:${port}`;
 export async function placesIn(folder: string): Promise<Places> {
   const cwd = join(folder, "work");
   mkdirSync(cwd);
-  const files = { ledger: join(folder, "ledger"), picture: join(folder, "picture.png") };
+  const files = { ledger: join(folder, "ledger"), image: join(folder, "image.png") };
   writeFileSync(files.ledger, "");
-  writeFileSync(files.picture, await picture("png", { width: 200, height: 100 }));
+  writeFileSync(files.image, await encodedImage("png", { width: 200, height: 100 }));
   return { ...files, cwd, pidsOf: (turn) => join(folder, `${turn}.pids`) };
 }

@@ -1,12 +1,12 @@
 /**
  * Owns: the one way in which a conversation's rows change as its machine moves: the fence of rules 1 to 3.
- * The decision itself is in Postgres, in `commit_batches` (migrations/0001_commit_batches.sql), so that a commit
+ * The decision itself is in Postgres, in `commit_revisions` (migrations/0001_commit_revisions.sql), so that a commit
  * is one round trip.
  */
 import {
   pack,
   unpackNotice,
-  type Batch,
+  type Revision,
   type Claim,
   type Committed,
   type Packed,
@@ -14,6 +14,7 @@ import {
 import type { Conversation } from "../machine/conversation.ts";
 import { blocksOf, type Message } from "../machine/message.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
+import { IMAGE_HASH } from "../protocol/formats.ts";
 import type { Database } from "./connect.ts";
 import { encodeJson } from "./json.ts";
 import { type MessageJson, messageOfJson } from "./rows.ts";
@@ -23,77 +24,77 @@ import { slugFrom, STAND_IN_TITLE, titleFrom } from "./title.ts";
 export type NewConversation = { readonly config: ConversationConfig; readonly title: string | null };
 
 /**
- * Applies, in order and in one transaction, exactly those batches that are above the row's step (REQ-BED-007).
+ * Applies, in order and in one transaction, exactly those revisions that are above the row's (REQ-BED-007).
  *
- * `fork` means that nothing was written because the batches do not follow from the row, or that there is no row
+ * `diverged` means that nothing was written because the revisions do not follow from the row, or that there is no row
  * (deleted, or its parent is) and `createInput` cannot make one: then `confirmed` is 0.
  * Rejects when the database cannot be reached (`isUnavailable`); the same call may be repeated.
  *
- * @param batches ascending by step. Those that are applied already are skipped.
+ * @param revisions ascending. Those that are applied already are skipped.
  * @param claim is granted once: to another the answer says that the row waits for nothing.
- * @param createInput makes the row if there is none yet and the first batch has step 1; else ignored.
+ * @param createInput makes the row if there is none yet and the first revision has number 1; else ignored.
  */
 export async function commit(
   db: Database,
   conversationId: string,
-  batches: readonly Batch[],
+  revisions: readonly Revision[],
   createInput?: NewConversation,
   claim?: Claim,
 ): Promise<Committed> {
-  const parts = { createInput: createInput ?? null, claim: claim ?? null, since: null };
-  return (await commitAndRead(db, conversationId, pack(batches), parts)).committed;
+  const parts = { createInput: createInput ?? null, claim: claim ?? null, lastRead: null };
+  return (await commitAndRead(db, conversationId, pack(revisions), parts)).committed;
 }
 
-/** A message that the caller has read; what comes after it is what is news to it. */
+/** A message that the caller has read; its cursor in the conversation. */
 export type LastRead = Pick<Message, "id" | "sequence">;
 
 /**
- * The same, and in the same round trip the messages after `since`, ascending, for who is about to perform the
- * operation. `news` is null when the claim is not granted, there is no such message, or there are many after it.
+ * The same, and in the same round trip the messages after `lastRead`, ascending, for who is about to perform the
+ * operation. `newMessages` is null when the claim is not granted, there is no such message, or there are many after it.
  */
 export async function commitAndRead(
   db: Database,
   conversationId: string,
-  { batches, value }: Packed,
+  { revisions, value }: Packed,
   {
     createInput,
     claim,
-    since,
-  }: { createInput: NewConversation | null; claim: Claim | null; since: LastRead | null },
-): Promise<{ readonly committed: Committed; readonly news: readonly Message[] | null }> {
+    lastRead,
+  }: { createInput: NewConversation | null; claim: Claim | null; lastRead: LastRead | null },
+): Promise<{ readonly committed: Committed; readonly newMessages: readonly Message[] | null }> {
   const payload = encodeJson({
     id: conversationId,
-    createInput: createInput === null ? null : rowOf(createInput, batches),
+    createInput: createInput === null ? null : rowOf(createInput, revisions),
     claim,
-    since: since === null ? null : { id: since.id, sequence: since.sequence },
-    batches: batches.map((batch) => ({
-      step: batch.step,
-      id: batch.id,
-      previous: batch.previous,
-      at: batch.at,
-      archived: batch.archived,
-      title: titleFrom(batch.messages),
-      messages: batch.messages,
+    lastRead: lastRead === null ? null : { id: lastRead.id, sequence: lastRead.sequence },
+    revisions: revisions.map((revision) => ({
+      number: revision.number,
+      id: revision.id,
+      previous: revision.previous,
+      at: revision.at,
+      archived: revision.archived,
+      title: titleFrom(revision.messages),
+      messages: revision.messages,
       events: [
-        ...batch.messages.map((message) => ({ name: "message.added", messageId: message.id })),
-        ...batch.notices.map((notice) => unpackNotice(notice, value)),
+        ...revision.messages.map((message) => ({ name: "message.added", messageId: message.id })),
+        ...revision.notices.map((notice) => unpackNotice(notice, value)),
       ],
     })),
     ...columnsOf(value),
-    images: [...new Set(imagesOf(batches, value))],
+    images: [...new Set(imagesOf(revisions, value))],
   });
   const rows = await db.sql<
-    { answer: Committed & { readonly news: readonly MessageJson[] | null } }[]
-  >`select commit_batches(${payload}::text::jsonb) as answer`;
+    { answer: Committed & { readonly newMessages: readonly MessageJson[] | null } }[]
+  >`select commit_revisions(${payload}::text::jsonb) as answer`;
   const [row] = rows;
-  if (row === undefined) throw new Error("commit_batches returned no row");
-  const { news, ...committed } = row.answer;
-  return { committed, news: news?.map(messageOfJson) ?? null };
+  if (row === undefined) throw new Error("commit_revisions returned no row");
+  const { newMessages, ...committed } = row.answer;
+  return { committed, newMessages: newMessages?.map(messageOfJson) ?? null };
 }
 
-function rowOf({ config, title }: NewConversation, batches: Packed["batches"]) {
+function rowOf({ config, title }: NewConversation, revisions: Packed["revisions"]) {
   const chosen = title?.trim() === "" ? null : title;
-  const found = chosen ?? titleFrom(batches.flatMap((batch) => batch.messages));
+  const found = chosen ?? titleFrom(revisions.flatMap((revision) => revision.messages));
   const shown = found ?? STAND_IN_TITLE;
   return { ...config, title: shown, titled: found !== null, slug: slugFrom(shown) };
 }
@@ -114,11 +115,11 @@ function columnsOf(value: Packed["value"]) {
   };
 }
 
-function imagesOf(batches: Packed["batches"], value: Packed["value"]): string[] {
-  const messages = batches.flatMap((batch) => batch.messages);
+function imagesOf(revisions: Packed["revisions"], value: Packed["value"]): string[] {
+  const messages = revisions.flatMap((revision) => revision.messages);
   const queue = value?.conversation.queue ?? [];
   const blocks = [...messages.flatMap(blocksOf), ...queue.flatMap((message) => message.images)];
-  return blocks.flatMap((block) => (block.type === "image" && HASH.test(block.hash) ? [block.hash] : []));
+  return blocks.flatMap((block) =>
+    block.type === "image" && IMAGE_HASH.test(block.hash) ? [block.hash] : [],
+  );
 }
-
-const HASH = /^[0-9a-f]{64}$/;

@@ -113,7 +113,7 @@ export async function setTitle(db: Database, id: string, title: string): Promise
         jsonb_build_object('title', title, 'archived', archived), updated_at from renamed
     )
     select pg_notify(${COMMITS}, jsonb_build_object(
-      'c', id, 's', step, 'e', last_event, 'parent', parent_conversation_id)::text) from renamed`;
+      'c', id, 's', revision, 'e', last_event, 'parent', parent_conversation_id)::text) from renamed`;
   return rows.length > 0;
 }
 
@@ -121,14 +121,14 @@ export async function conversationExists(db: Database, id: string): Promise<bool
   return (await versionOf(db, id)) !== null;
 }
 
-/** The last committed step and its id; null when there is no such conversation. */
+/** The last committed revision and its id; null when there is no such conversation. */
 export async function versionOf(db: Database, id: string): Promise<RowVersion | null> {
   const [row] = await db.orm
-    .select({ step: conversations.step, batchId: conversations.batchId })
+    .select({ revision: conversations.revision, revisionId: conversations.revisionId })
     .from(conversations)
     .where(eq(conversations.id, cleanText(id)));
-  // A row without a batch is not seen outside of the commit that makes it.
-  return row === undefined ? null : { step: row.step, batchId: row.batchId ?? "" };
+  // A row without a revision is not seen outside of the commit that makes it.
+  return row === undefined ? null : { revision: row.revision, revisionId: row.revisionId ?? "" };
 }
 
 /**

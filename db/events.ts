@@ -39,7 +39,7 @@ export async function readEvents(
     .limit(limit);
   return rows.map(({ event, message }) => {
     const data = message === null ? event.data : toMessage(message);
-    // Only commit_batches and setTitle write events.
+    // Only commit_revisions and setTitle write events.
     return { number: event.number, name: event.name, data } as EventView;
   });
 }

@@ -40,12 +40,12 @@ export async function loadConversation(
     .from(conversations)
     .where(eq(conversations.id, cleanText(id)));
   if (row === undefined) return null;
-  if (row.batchId === null) throw new Error(`conversation ${id} has no batch`);
+  if (row.revisionId === null) throw new Error(`conversation ${id} has no revision`);
   return {
     config: toConfig(row),
     conversation: toConversation(row),
-    step: row.step,
-    batchId: row.batchId,
+    revision: row.revision,
+    revisionId: row.revisionId,
     restarts: row.restarts,
     archived: row.archived,
     createdAt: row.createdAt.toISOString(),

@@ -1,5 +1,5 @@
 /**
- * Owns: what travels between processes through NOTIFY: "this conversation has a new step" and live text.
+ * Owns: what travels between processes through NOTIFY: "this conversation has a new revision" and live text.
  * Not here: the facts themselves, which are read from the tables; a lost notification loses nothing durable.
  */
 import { COMMITS, LIVE } from "./channels.ts";
@@ -10,7 +10,7 @@ export type CommitNotice =
       readonly kind: "committed";
       readonly conversationId: string;
       readonly parentId: string | null;
-      readonly step: number;
+      readonly revision: number;
       readonly lastEvent: number;
     }
   | { readonly kind: "deleted"; readonly conversationId: string; readonly parentId: string | null };
@@ -90,7 +90,7 @@ function add<T>(set: Set<T>, item: T): Unsubscribe {
   };
 }
 
-/** As written by commit_batches, setTitle and deleteConversation. */
+/** As written by commit_revisions, setTitle and deleteConversation. */
 type CommitPayload = { c: string; parent: string | null } & ({ s: number; e: number } | { deleted: true });
 
 function parseCommit(payload: string): CommitNotice {
@@ -98,7 +98,7 @@ function parseCommit(payload: string): CommitNotice {
   const ids = { conversationId: parsed.c, parentId: parsed.parent };
   return "deleted" in parsed
     ? { kind: "deleted", ...ids }
-    : { kind: "committed", ...ids, step: parsed.s, lastEvent: parsed.e };
+    : { kind: "committed", ...ids, revision: parsed.s, lastEvent: parsed.e };
 }
 
 /** Postgres refuses 8,000 bytes. */

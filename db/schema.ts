@@ -1,6 +1,6 @@
 /**
  * Owns: the tables (REQ-BED-007). Their migrations are generated from here (`npx drizzle-kit generate --config
- * db/drizzle.config.ts`), but for the function `commit_batches`, which is written by hand beside them.
+ * db/drizzle.config.ts`), but for the function `commit_revisions`, which is written by hand beside them.
  */
 import { sql } from "drizzle-orm";
 import {
@@ -52,9 +52,9 @@ export const conversations = pgTable(
     mode: text("mode").$type<Mode>().notNull(),
     usage: jsonb("usage").$type<Usage>().notNull(),
     machine: jsonb("machine").$type<MachineData>().notNull(),
-    /** Number and id of the last batch, and the operation that the state waits for. */
-    step: counter("step").notNull(),
-    batchId: text("batch_id"),
+    /** Number and id of the last revision, and the operation that the state waits for. */
+    revision: counter("revision").notNull(),
+    revisionId: text("revision_id"),
     awaits: text("awaits"),
     /** Who performs it (protocol/commit.ts). */
     claim: jsonb("claim").$type<Claim>(),

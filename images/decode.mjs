@@ -1,5 +1,5 @@
 /**
- * Owns: decoding pictures in a process of its own: what a hostile file does to a decoder (a crash, minutes, gigabytes)
+ * Owns: decoding images in a process of its own: what a hostile file does to a decoder (a crash, minutes, gigabytes)
  * ends with this process, which the one that asked kills (decoders.ts). Plain JavaScript: it is started as it stands.
  */
 import { writeFileSync } from "node:fs";

@@ -1,11 +1,11 @@
 /**
- * Owns: the processes that decode (decode.mjs): a few, kept for the next picture, killed when one takes too long or is
+ * Owns: the processes that decode (decode.mjs): a few, kept for the next image, killed when one takes too long or is
  * no longer wanted.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import type { ImageType } from "./format.ts";
-import { Gate } from "./gate.ts";
+import { Semaphore } from "./semaphore.ts";
 
 export type Job = {
   readonly bytes: Uint8Array;
@@ -28,14 +28,14 @@ export type Decoded =
   | { readonly kind: "broken" | "too_large" | "too_slow" };
 
 const PROGRAM = join(import.meta.dirname, "decode.mjs");
-/** At a time, and so the memory of so many pictures. */
+/** At a time, and so the memory of so many images. */
 const PROCESSES = 2;
-/** Any picture within the limits takes a third of it. */
+/** Any image within the limits takes a third of it. */
 const LIMIT_MS = 8_000;
 /** A process that was not needed for so long is ended; it would keep its memory. */
 const IDLE_MS = 30_000;
 
-const gate = new Gate(PROCESSES);
+const gate = new Semaphore(PROCESSES);
 const idle: { readonly child: ChildProcess; readonly timer: NodeJS.Timeout }[] = [];
 
 /** @throws the signal's reason when it aborts; the work ends with it. */

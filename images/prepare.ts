@@ -1,21 +1,21 @@
 /**
- * Owns: a picture on its way in, a person's or the agent's (REQ-BED-013): looked at, turned upright, scaled to what the
- * provider takes, written anew without metadata. What comes out is all that is ever stored or sent, so no picture that
+ * Owns: an image on its way in, a person's or the agent's (REQ-BED-013): looked at, turned upright, scaled to what the
+ * provider takes, written anew without metadata. What comes out is all that is ever stored or sent, so no image that
  * was accepted can make a later request fail.
- * Not here: where it is kept (db/images.ts), how many go into a request (llm/pictures.ts).
+ * Not here: where it is kept (db/images.ts), how many go into a request (llm/images.ts).
  */
 import { createHash } from "node:crypto";
 import type { ImageBlock } from "../machine/message.ts";
 import { decode } from "./decoders.ts";
 import { IMAGE_TYPES, imageTypeOf, type ImageType } from "./format.ts";
 
-/** Of a picture as it comes. */
+/** Of an image as it comes. */
 export const MAX_IMAGE_BYTES = 10 * 1024 * 1024;
 /** More is refused by what its header says, before anything is decoded. */
 export const MAX_IMAGE_PIXELS = 50_000_000;
 /** The provider scales larger ones down itself, after they were paid for with time. */
 export const MAX_LONG_SIDE = 1568;
-/** Of a picture as stored; in base64, which is how it is sent, that makes the 5 MB that the provider allows. */
+/** Of an image as stored; in base64, which is how it is sent, that makes the 5 MB that the provider allows. */
 export const MAX_STORED_BYTES = 3_750_000;
 
 export type PreparedImage = {
@@ -32,7 +32,7 @@ export class BadImage extends Error {
 }
 
 /**
- * The same bytes give the same result, and so the same hash. Of an animation the first picture is taken.
+ * The same bytes give the same result, and so the same hash. Of an animation the first frame is taken.
  *
  * @param signal ends the work at once.
  * @throws BadImage for anything but a whole PNG, JPEG, GIF or WebP within the limits.

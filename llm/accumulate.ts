@@ -5,7 +5,8 @@
 import type { RawMessageStreamEvent } from "@anthropic-ai/sdk/resources/messages";
 import type { CallDefect } from "../machine/conversation.ts";
 import type { Json, JsonObject, ProviderBlock, TokenUsage } from "../machine/message.ts";
-import { CALLS_BYTES, jsonBytes, MAX_CALLS, MAX_NAME_LENGTH, RESPONSE_BYTES } from "../machine/size.ts";
+import { jsonBytes } from "../machine/size.ts";
+import { MAX_CALL_NAME_LENGTH, MAX_CALLS, MAX_CALLS_BYTES, MAX_RESPONSE_BYTES } from "../protocol/formats.ts";
 import { TooMuch } from "./limits.ts";
 
 export type Defect = { readonly call: number; readonly defect: CallDefect };
@@ -97,7 +98,7 @@ export class Accumulator {
       // Once more: a delta may have made it longer.
       checkName(part.block["name"]);
       const size = jsonBytes(part.block["input"]);
-      if (bytes + size <= CALLS_BYTES) bytes += size;
+      if (bytes + size <= MAX_CALLS_BYTES) bytes += size;
       else {
         defect ??= "too_long";
         part.block["input"] = {};
@@ -107,7 +108,7 @@ export class Accumulator {
     }
     const content = parts.map((part) => part.block);
     // Numbers that are written anew may have become longer.
-    if (jsonBytes(content) > RESPONSE_BYTES) throw tooLong();
+    if (jsonBytes(content) > MAX_RESPONSE_BYTES) throw tooLong();
     return {
       content,
       stopReason: this.#stopReason,
@@ -158,7 +159,7 @@ export class Accumulator {
 
   #hold(bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes > RESPONSE_BYTES) throw tooLong();
+    if (this.#bytes > MAX_RESPONSE_BYTES) throw tooLong();
   }
 
   #countCall({ name }: MutableBlock): void {
@@ -183,11 +184,11 @@ export class Accumulator {
 }
 
 function checkName(name: Json | undefined): void {
-  if (typeof name === "string" && name.length <= MAX_NAME_LENGTH) return;
-  throw new TooMuch(`one of its calls has no name, or one of more than ${MAX_NAME_LENGTH} characters`);
+  if (typeof name === "string" && name.length <= MAX_CALL_NAME_LENGTH) return;
+  throw new TooMuch(`one of its calls has no name, or one of more than ${MAX_CALL_NAME_LENGTH} characters`);
 }
 
-const tooLong = (): TooMuch => new TooMuch(`it is longer than ${RESPONSE_BYTES} bytes`);
+const tooLong = (): TooMuch => new TooMuch(`it is longer than ${MAX_RESPONSE_BYTES} bytes`);
 
 /** Sets the input of a call from its JSON and says what is wrong with it; a defective input is stored as {}. */
 function parseInput(part: Part, cutOff: boolean): CallDefect | null {

@@ -4,7 +4,7 @@
  * cut. Each piece is small, and between pieces others have their turn.
  */
 import { setImmediate } from "node:timers/promises";
-import { EVENT_OVERHEAD, LINES, TEXT_BYTES, TooMuch } from "./limits.ts";
+import { EVENT_OVERHEAD, LINES, STREAM_TEXT_BYTES, TooMuch } from "./limits.ts";
 
 /** Bytes that are handed on at once: of the shortest events there are thousands in them. */
 const PIECE_BYTES = 16 * 1024;
@@ -32,7 +32,8 @@ function createCounter(): (piece: Uint8Array) => void {
         isEmptyLine = true;
       } else if (byte !== CR) isEmptyLine = false;
     }
-    if (textBytes > TEXT_BYTES) throw new TooMuch(`its stream has more than ${TEXT_BYTES} bytes of text`);
+    if (textBytes > STREAM_TEXT_BYTES)
+      throw new TooMuch(`its stream has more than ${STREAM_TEXT_BYTES} bytes of text`);
     if (lines > LINES) throw new TooMuch(`its stream has more than ${LINES} lines`);
   };
 }

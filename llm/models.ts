@@ -14,7 +14,7 @@ export type Model = {
   readonly maxOutputTokens: number;
   /** `adaptive`: accepts `thinking: { type: "adaptive" }`. */
   readonly thinking: "adaptive" | "none";
-  /** Pictures that one request may hold; 0: the model sees none. */
+  /** Images that one request may hold; 0: the model sees none. */
   readonly maxImages: number;
   /** The answers come from the built-in scripted model. */
   readonly scripted: boolean;

@@ -16,7 +16,7 @@ export type ToolDescription = {
 };
 
 export type RequestInput = {
-  /** All messages of the conversation, ascending, with the pictures that shall be sent (pictures.ts). */
+  /** All messages of the conversation, ascending, with the images that shall be sent (images.ts). */
   readonly messages: readonly Message[];
   readonly model: Model;
   readonly tools: readonly ToolDescription[];

@@ -1,5 +1,5 @@
 /**
- * Owns: what each child process of the launcher is: its command, its environment, when it is ready, how long it may
+ * Owns: what each child process of `npm start` is: its command, its environment, when it is ready, how long it may
  * take to end. They get their settings by environment, and only those secrets that they need, by a pipe.
  */
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Owns: what lies where in DATA_DIR, and that one launcher at a time uses it. */
+/** Owns: what lies where in DATA_DIR, and that one `npm start` at a time uses it. */
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { tryLock, type Lock } from "./lock.ts";
@@ -35,7 +35,7 @@ export function makeFolders({ dataDir, ...own }: DataFolders): void {
   }
 }
 
-/** @throws StartError when another launcher has the lock. */
+/** @throws StartError when another `npm start` has the lock. */
 export function takeDataLock({ runDir, dataDir }: DataFolders): Lock {
   const result = tryLock(join(runDir, "launcher.lock"));
   if (result.held) return result;

@@ -3,7 +3,7 @@
  * `ready http://HOST:PORT` when requests are answered.
  */
 import { ConfigError, loadConfig, type Config, type Env } from "../config.ts";
-import { createLauncher, type Launcher } from "./launcher.ts";
+import { createSystem, type System } from "./system.ts";
 import { sentenceOf } from "./start-error.ts";
 
 /** Its own deadline, should an orderly end hang somewhere; in milliseconds. */
@@ -15,15 +15,15 @@ export async function main(env: Env): Promise<void> {
   // Nobody reads any more: no reason to end here, and to leave everything running that was started.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
-  const launcher = createLauncher(readConfig(env), say);
+  const system = createSystem(readConfig(env), say);
   let stopping: Promise<void> | null = null;
   const isStopping = () => stopping !== null;
-  const stop = () => (stopping ??= stopInTime(launcher));
+  const stop = () => (stopping ??= stopInTime(system));
 
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
       if (isStopping()) {
-        launcher.kill();
+        system.kill();
         process.exit(1);
       }
       say("Stopping; once more stops at once");
@@ -32,7 +32,7 @@ export async function main(env: Env): Promise<void> {
   }
 
   try {
-    const url = await launcher.start();
+    const url = await system.start();
     say(`ready ${url}`);
   } catch (error) {
     // A start that fails because it is being stopped has nothing to say.
@@ -43,9 +43,9 @@ export async function main(env: Env): Promise<void> {
   }
 }
 
-function stopInTime(launcher: Launcher): Promise<void> {
-  const late = setTimeout(() => launcher.kill(), STOP_WITHIN);
-  return launcher.stop().finally(() => clearTimeout(late));
+function stopInTime(system: System): Promise<void> {
+  const late = setTimeout(() => system.kill(), STOP_WITHIN);
+  return system.stop().finally(() => clearTimeout(late));
 }
 
 function readConfig(env: Env): Config {

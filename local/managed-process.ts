@@ -1,6 +1,6 @@
 /**
- * Owns: one child process over its whole life: spawned in a process group of its own (Ctrl-C reaches the launcher
- * only), its words in a log file (a pipe would break with the launcher), its identity on disk for the next start,
+ * Owns: one child process over its whole life: spawned in a process group of its own (Ctrl-C reaches `npm start`
+ * only), its words in a log file (a pipe would break with `npm start`), its identity on disk for the next start,
  * started again when it dies, ended by SIGTERM and then SIGKILL.
  */
 import { spawn, type ChildProcess } from "node:child_process";

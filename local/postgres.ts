@@ -3,7 +3,7 @@
  * Not here: what is in the database (db/), its folders (postgres-cluster.ts), under which user it runs
  * (postgres-user.ts), where the binaries are (postgres-binaries.ts).
  *
- * The server outlives whoever started it: after a `kill -9` of the launcher the next start adopts it.
+ * The server outlives whoever started it: after a `kill -9` of `npm start` the next start adopts it.
  */
 import { type FileHandle, mkdir, open, readFile, rm, rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -174,7 +174,7 @@ function serverArguments(cluster: Cluster): string[] {
 }
 
 async function canConnect(cluster: Cluster): Promise<boolean> {
-  const client = openClient(urlOf(cluster, "postgres"), "bedrock launcher");
+  const client = openClient(urlOf(cluster, "postgres"), "bedrock start");
   try {
     const [row] = await client<{ folder: string }[]>`select current_setting('data_directory') as folder`;
     return row?.folder === cluster.folder;
@@ -187,7 +187,7 @@ async function canConnect(cluster: Cluster): Promise<boolean> {
 }
 
 async function createDatabase(cluster: Cluster): Promise<void> {
-  const client = openClient(urlOf(cluster, "postgres"), "bedrock launcher");
+  const client = openClient(urlOf(cluster, "postgres"), "bedrock start");
   try {
     // Whoever starts or adopts the server at the same time looks when this one has looked.
     await client`select pg_advisory_lock(hashtext(${DATABASE}))`;

@@ -7,7 +7,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { type Client, WorkflowNotFoundError } from "@temporalio/client";
 import { openClient } from "../db/connect.ts";
 import type { State } from "../machine/conversation.ts";
-import { CONVERSATION_WORKFLOW, restartedSignal, WORKFLOW_TASK_TIMEOUT } from "../protocol/workflow.ts";
+import { WORKFLOW_TASK_TIMEOUT_MS } from "../protocol/timing.ts";
+import { CONVERSATION_WORKFLOW, restartedSignal } from "../protocol/workflow.ts";
 import type { RestartPolicy } from "../config.ts";
 import type { Report } from "./progress.ts";
 
@@ -82,7 +83,7 @@ async function sendTo(
 ): Promise<boolean> {
   const news = {
     policy,
-    row: row === null ? null : { step: row.step, batchId: row.batchId },
+    row: row === null ? null : { revision: row.revision, revisionId: row.revisionId },
     restarts: row?.restarts ?? 0,
   };
   try {
@@ -99,7 +100,7 @@ async function sendTo(
   await client.workflow.signalWithStart(CONVERSATION_WORKFLOW, {
     workflowId: id,
     taskQueue,
-    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     args: [{ conversationId: id }],
     signal: restartedSignal,
     signalArgs: [news],
@@ -131,7 +132,7 @@ async function workingConversations(
   databaseUrl: string,
   except: State["kind"] | null = null,
 ): Promise<Set<string>> {
-  const sql = openClient(databaseUrl, "bedrock launcher");
+  const sql = openClient(databaseUrl, "bedrock start");
   const states = WORKING.filter((state) => state !== except);
   try {
     const rows = await sql<{ id: string }[]>`select id from conversations where state in ${sql(states)}`;
@@ -141,11 +142,11 @@ async function workingConversations(
   }
 }
 
-/** What the row of a conversation says; `step` and `batchId` are its version. */
+/** What the row of a conversation says; `revision` and `revisionId` are its version. */
 type Row = {
   readonly id: string;
-  readonly step: number;
-  readonly batchId: string;
+  readonly revision: number;
+  readonly revisionId: string;
   readonly restarts: number;
   readonly isWorking: boolean;
 };
@@ -153,11 +154,11 @@ type Row = {
 /** From now on nothing begins that was ordered before: a task may have waited in Temporal for a worker. */
 async function countRestart(databaseUrl: string, ids: readonly string[]): Promise<ReadonlyMap<string, Row>> {
   if (ids.length === 0) return new Map();
-  const sql = openClient(databaseUrl, "bedrock launcher");
+  const sql = openClient(databaseUrl, "bedrock start");
   try {
     const rows = await sql<Row[]>`
       update conversations set restarts = restarts + 1 where id in ${sql(ids)}
-      returning id, step::float8 as step, batch_id as "batchId", restarts, state in ${sql(WORKING)} as "isWorking"`;
+      returning id, revision::float8 as revision, revision_id as "revisionId", restarts, state in ${sql(WORKING)} as "isWorking"`;
     return new Map(rows.map((row) => [row.id, row]));
   } finally {
     await sql.end({ timeout: 2 });

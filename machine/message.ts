@@ -109,7 +109,7 @@ export type Message = MessageBody & {
   readonly createdAt: string;
 };
 
-/** What people, tools and the system said, which may hold pictures; the model's own blocks are not of this kind. */
+/** What people, tools and the system said, which may hold images; the model's own blocks are not of this kind. */
 export function blocksOf(message: MessageBody): readonly Block[] {
   switch (message.type) {
     case "user":

@@ -1,6 +1,6 @@
 /**
  * Owns: what workflows may ask of activities, as types only: no implementation reaches the workflow bundle.
- * Every activity that performs an effect first commits the batches it is given (docs/architecture.md, rule 1).
+ * Every activity that performs an effect first commits the revisions that it is given (docs/architecture.md, rule 1).
  */
 import type { Committed, Packed, RowVersion } from "./commit.ts";
 import type { Context } from "../machine/context.ts";
@@ -9,10 +9,10 @@ import type { ConversationEvent } from "../machine/event.ts";
 import type { ConversationConfig, Sandbox } from "./conversation.ts";
 import type { CreateInput, RecentMessage } from "./workflow.ts";
 
-/** Batches that are not confirmed yet, ascending. */
+/** Revisions that are not confirmed yet, ascending. */
 export type CommitInput = Packed & {
   readonly conversationId: string;
-  /** Set until the first batch is confirmed. */
+  /** Set until the first revision is confirmed. */
   readonly createInput: CreateInput | null;
 };
 
@@ -84,8 +84,8 @@ export interface ConversationActivities {
   commit(input: CommitInput): Promise<Committed>;
   requestLlm(input: RequestInput): Promise<Performed<RequestEvent>>;
   requestContinuation(input: ContinuationInput): Promise<Performed<RequestEvent>>;
-  /** `elsewhere`: this worker is not on the host of the conversation's directory; nothing was committed. */
-  executeTool(input: ToolInput): Promise<Performed<ToolEvent> | { readonly kind: "elsewhere" }>;
+  /** `other_host`: this worker is not on the host of the conversation's directory; nothing was committed. */
+  executeTool(input: ToolInput): Promise<Performed<ToolEvent> | { readonly kind: "other_host" }>;
   /** Stops the tools of these conversations that run in this process, if there are any; does not wait for their ends. */
   stopTools(input: { readonly conversationIds: readonly string[] }): Promise<void>;
   /** A message id that an operator's signal brings may be old: is it in the conversation already? */

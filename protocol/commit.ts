@@ -1,15 +1,15 @@
 /**
- * Owns: the numbered record of one transition: what a commit writes, and what lets Postgres tell a late writer
- * from a fork. Steps count from 1 in each conversation; `previous` names the batch before.
+ * Owns: a revision, the numbered record of one transition, and the commit that writes several of them. Numbers count
+ * from 1 in each conversation; by `previous`, Postgres tells a late writer from one with another history.
  */
 import { awaitedOperation, type Conversation } from "../machine/conversation.ts";
 import type { Notice } from "../machine/effect.ts";
 import type { Message } from "../machine/message.ts";
 
-export type Batch = {
-  readonly step: number;
+export type Revision = {
+  readonly number: number;
   readonly id: string;
-  /** The id of batch `step - 1`; null for the first. */
+  /** The id of revision `number - 1`; null for the first. */
   readonly previous: string | null;
   /** RFC 3339 UTC. */
   readonly at: string;
@@ -19,27 +19,27 @@ export type Batch = {
   readonly awaits: string | null;
   readonly messages: readonly Message[];
   readonly notices: readonly Notice[];
-  /** Set when the batch archives or un-archives. */
+  /** Set when the revision archives or un-archives. */
   readonly archived: boolean | null;
 };
 
-/** The value after a batch. */
-export type Value = Pick<Batch, "conversation" | "awaits">;
+/** The value after a revision. */
+export type Value = Pick<Revision, "conversation" | "awaits">;
 
 /** A notice that says nothing but what the value says is sent without it. */
 type ShortNotice =
   | { readonly name: "state.changed"; readonly data: { readonly cycleId: string | null } }
   | { readonly name: "queue.changed"; readonly data: Record<string, never> };
 
-/** What one batch appends. */
-export type Appended = Omit<Batch, keyof Value | "notices"> & {
+/** What one revision appends. */
+export type Appended = Omit<Revision, keyof Value | "notices"> & {
   readonly notices: readonly (Notice | ShortNotice)[];
 };
 
-/** Batches on their way to Postgres: each value would be overwritten by the next, so only the last is sent, once. */
-export type Packed = { readonly batches: readonly Appended[]; readonly value: Value | null };
+/** Revisions on their way to Postgres. Each value would overwrite the one before, so only the last one is sent. */
+export type Packed = { readonly revisions: readonly Appended[]; readonly value: Value | null };
 
-/** Who is about to perform the operation that the last batch ordered. */
+/** Who is about to perform the operation that the last revision ordered. */
 export type Claim = {
   readonly operationId: string;
   /** A later order of the same operation is valid, for the one before it has not started. */
@@ -50,56 +50,61 @@ export type Claim = {
   readonly restarts: number;
 };
 
-/** Of one commit as JSON, unless a single batch has more: Temporal takes at most 2 MiB in one piece. */
+/** Of one commit as JSON, unless a single revision has more: Temporal takes at most 2 MiB in one piece. */
 export const COMMIT_BYTES = 1024 * 1024;
 
 /** The type of the failure of a commit that Postgres refuses, and would refuse again; its message says why. */
 export const COMMIT_REFUSED = "CommitRefused";
 
-/** A row's place in its conversation's history: the step that it has, and the id of that step's batch. */
-export type RowVersion = { readonly step: number; readonly batchId: string };
+/** The last revision that a row has: its number and its id. */
+export type RowVersion = { readonly revision: number; readonly revisionId: string };
 
 /** What Postgres answers to a commit. */
 export type Committed = {
-  /** The row's step after the commit. */
+  /** The number of the row's last revision after the commit. */
   readonly confirmed: number;
-  /** The id of the batch at that step. */
-  readonly batchId: string | null;
+  /** The id of that revision. */
+  readonly revisionId: string | null;
   /** The operation that the row waits for now. */
   readonly awaits: string | null;
   /** How often the whole system was restarted with this conversation open. */
   readonly restarts: number;
-  /** The batches do not follow from the row: another history has been written, or this one's past is missing. */
-  readonly fork: boolean;
+  /** The revisions do not follow from the row: it has another history, or lacks the past of this one. */
+  readonly diverged: boolean;
 };
 
-/** What a step stores: the value after it, and what it adds. */
-export type Change = Pick<Batch, "conversation" | "messages" | "notices">;
+/** What a transition stores: the value after it, and what it adds. */
+export type Change = Pick<Revision, "conversation" | "messages" | "notices">;
 
-/** The batch of one transition. */
-export function toBatch(
-  head: { readonly step: number; readonly id: string; readonly previous: string | null; readonly at: string },
+/** The revision of one transition. */
+export function toRevision(
+  head: {
+    readonly number: number;
+    readonly id: string;
+    readonly previous: string | null;
+    readonly at: string;
+  },
   { conversation, messages, notices }: Change,
-): Batch {
+): Revision {
   const awaits = awaitedOperation(conversation.state);
   return { ...head, conversation, awaits, messages, notices, archived: null };
 }
 
-export function pack(batches: readonly Batch[]): Packed {
-  const last = batches.at(-1);
+export function pack(revisions: readonly Revision[]): Packed {
+  const last = revisions.at(-1);
   return {
-    batches: batches.map((batch) => {
-      const { conversation, awaits, notices, ...appended } = batch;
+    revisions: revisions.map((revision) => {
+      const { conversation, awaits, notices, ...appended } = revision;
       return {
         ...appended,
-        notices: batch === last ? notices.map((notice) => shorten(notice, batch)) : notices,
+        notices: revision === last ? notices.map((notice) => shorten(notice, revision)) : notices,
       };
     }),
     value: last === undefined ? null : { conversation: last.conversation, awaits: last.awaits },
   };
 }
 
-/** The notices of a packed batch, whole again. */
+/** A notice of a packed revision, whole again. */
 export function unpackNotice(notice: Notice | ShortNotice, value: Value | null): Notice {
   if (value === null) return notice as Notice;
   const { state, queue } = value.conversation;

@@ -2,8 +2,8 @@
  * Owns: the names and shapes by which the outside talks to a conversation's workflow. Updates answer; the
  * signals of the same names and inputs are for the Temporal CLI and Web UI, and what they ask in vain leaves a
  * note in the conversation.
- * A refused update fails with an ApplicationFailure whose `type` is a code of the HTTP contract and whose first
- * detail is a `Refusal`.
+ * A rejected update fails with an ApplicationFailure whose `type` is a code of the HTTP contract and whose first
+ * detail is an `UpdateRejection`.
  */
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { ConversationMetadata } from "./activities.ts";
@@ -18,8 +18,6 @@ import type { RejectionCode } from "../machine/rejection.ts";
 export const CONVERSATION_WORKFLOW = "conversation";
 /** Where workflows, commits and LLM requests are polled for, unless configured otherwise. */
 export const CONVERSATIONS_QUEUE = "conversations";
-/** For whoever starts the workflow: a worker that died must not keep a conversation waiting (docs/temporal.md). */
-export const WORKFLOW_TASK_TIMEOUT = "2 seconds";
 /** Tools run where the conversation's directory lives. */
 export const toolsQueue = (host: string): string => `tools:${host}`;
 
@@ -39,9 +37,9 @@ export type CreateInput = {
 /** What one run hands to the next when it continues as new. */
 export type ContinueAsNewState = ConversationMetadata & {
   readonly conversation: Conversation;
-  /** Of the last step, which is confirmed like all before it. */
-  readonly step: number;
-  readonly batchId: string;
+  /** Of the last revision, which is confirmed like all before it. */
+  readonly revision: number;
+  readonly revisionId: string;
   readonly restarts: number;
   readonly archived: boolean;
   /** By the row. */
@@ -87,8 +85,8 @@ export type SendMessageInput = {
  */
 export type Asked = { readonly row?: RowVersion };
 
-/** `step`: the batch that holds what was answered; wait for the row to reach it before telling anybody. */
-export type Accepted = { readonly step: number };
+/** `revision` holds what was answered. Wait until the row has it before you tell anybody. */
+export type Accepted = { readonly revision: number };
 export type SendMessageResult = Accepted & RecentMessage;
 export type StateResult = Accepted & { readonly state: State };
 export type ModeResult = Accepted & { readonly mode: Mode; readonly state: State };
@@ -129,12 +127,12 @@ export const removeSignal = defineSignal<[{ remove: true }]>("remove");
 export const restartedSignal =
   defineSignal<[{ policy: "idle" | "resume"; row: RowVersion | null; restarts: number }]>("restarted");
 
-/** For operators: the workflow's own view, uncommitted steps included. */
+/** For operators: the workflow's own view, uncommitted revisions included. */
 export const stateQuery = defineQuery<{
   conversation: Conversation;
-  step: number;
-  /** Of the step; null before the first. */
-  batchId: string | null;
-  /** Steps that are not known to be in Postgres. */
+  revision: number;
+  /** Null before the first revision. */
+  revisionId: string | null;
+  /** Revisions that are not known to be in Postgres. */
   unconfirmed: number;
 }>("state");

@@ -6,7 +6,7 @@
 import { StringDecoder } from "node:string_decoder";
 import type { Readable } from "node:stream";
 import { launch, type Ending, type Program } from "./launcher.ts";
-import { isOver } from "./lease.ts";
+import { isExpired } from "./lease.ts";
 import { createOutputBuffer } from "./output.ts";
 
 export type OutputStream = "stdout" | "stderr";
@@ -48,7 +48,7 @@ const DEATH_MS = 2_000;
 export async function runCommand(command: Command): Promise<CommandResult> {
   const { signal, lease, timeoutMs, limitBytes, floodBytes = FLOOD_BYTES, onOutput } = command;
   const buffer = createOutputBuffer(limitBytes);
-  const why = { timedOut: false, aborted: signal.aborted || isOver(lease), flooded: false };
+  const why = { timedOut: false, aborted: signal.aborted || isExpired(lease), flooded: false };
   const result = (ending: Ending): CommandResult => {
     const { text: output, truncated } = buffer.finish();
     return { ...exitOf(ending), outOfMemory: ending.kind === "out_of_memory", output, truncated, ...why };
@@ -105,7 +105,7 @@ export async function runCommand(command: Command): Promise<CommandResult> {
   drained.stop();
   for (const reader of readers) reader.stop();
   // Nobody waits for it any more, however it ended; or it was killed for nothing that it did.
-  why.aborted ||= isOver(lease) || ending.kind === "orphaned";
+  why.aborted ||= isExpired(lease) || ending.kind === "orphaned";
   return result(ending);
 }
 

@@ -9,11 +9,11 @@ import { filterRules, filterStep } from "./filter.ts";
 import { landlockSteps } from "./landlock.ts";
 import { firstToDieSteps, LIMITS, limitSteps, type Limits } from "./limits.ts";
 import { readablePaths } from "./readable.ts";
-import type { Step } from "./step.ts";
+import type { Syscall } from "./syscall.ts";
 import type { Architecture } from "./system-calls.ts";
 
 export type Confinement = {
-  readonly steps: readonly Step[];
+  readonly steps: readonly Syscall[];
   /** Those that hold for all its processes together (control-groups.ts, supervisor.pl). */
   readonly limits: Limits;
   /** Added to its environment. */

@@ -3,7 +3,7 @@
  * and could read every process's environment: its commands run as a user that nobody else is, with no right of root's
  * but to read files.
  */
-import type { Step } from "./step.ts";
+import type { Syscall } from "./syscall.ts";
 
 /** Transient users, as systemd's: nothing belongs to them. */
 const FIRST_USER = 61_184;
@@ -23,16 +23,16 @@ const CAP_DAC_READ_SEARCH = 2;
 const LAST_CAPABILITY = 63;
 const CAPABILITY_VERSION_3 = 0x2008_0522;
 
-export function userSteps(user: number): readonly Step[] {
+export function userSteps(user: number): readonly Syscall[] {
   const others = Array.from({ length: LAST_CAPABILITY + 1 }, (_, n) => n).filter(
     (n) => n !== CAP_DAC_READ_SEARCH,
   );
   return [
     // Its output, so that it can open it by its name as well (`/dev/stderr`).
-    ...[1, 2].map((output): Step => ({ call: "fchown", args: [output, user, user] })),
+    ...[1, 2].map((output): Syscall => ({ call: "fchown", args: [output, user, user] })),
     { call: "prctl", args: [PR_SET_SECUREBITS, NO_ROOT_NO_FIXUP, 0, 0, 0] },
     // A kernel knows about forty of them.
-    ...others.map((n): Step => ({ call: "prctl", args: [PR_CAPBSET_DROP, n, 0, 0, 0], optional: true })),
+    ...others.map((n): Syscall => ({ call: "prctl", args: [PR_CAPBSET_DROP, n, 0, 0, 0], optional: true })),
     { call: "setgroups", args: [0, 0] },
     { call: "setresgid", args: [user, user, user] },
     { call: "setresuid", args: [user, user, user] },

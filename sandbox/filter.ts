@@ -4,7 +4,7 @@
  */
 import { assemble, compile, type Condition, type Rule } from "./bpf.ts";
 import { rangesOf } from "./ranges.ts";
-import { PARENT, type Step } from "./step.ts";
+import { PARENT, type Syscall } from "./syscall.ts";
 import { numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
 const EPERM = 1;
@@ -209,7 +209,7 @@ export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rul
 const SECCOMP_SET_MODE_FILTER = 1;
 
 /** The last step: what comes after it is under it. Needs a process that gains no privileges any more. */
-export function filterStep(arch: Architecture, rules: readonly Rule[]): Step {
+export function filterStep(arch: Architecture, rules: readonly Rule[]): Syscall {
   const preamble = {
     architecture: AUDIT_ARCH[arch],
     errno: EPERM,

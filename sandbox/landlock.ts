@@ -6,7 +6,7 @@
  */
 import { constants } from "node:fs";
 import type { Path } from "./readable.ts";
-import type { Step } from "./step.ts";
+import type { Syscall } from "./syscall.ts";
 
 /**
  * Rights over files, by the ABI that knows them. Listing folders (8) is left out: a rule for a folder would hold for all
@@ -44,9 +44,9 @@ const PR_SET_NO_NEW_PRIVS = 38;
  * @param readable below these files may be read, as they are when the steps are made: what is put in their place later
  *   is another file, and links among them lead nowhere
  */
-export function landlockSteps(abi: number, readable: readonly Path[]): readonly Step[] {
+export function landlockSteps(abi: number, readable: readonly Path[]): readonly Syscall[] {
   const ruleset = attributes(abi);
-  const allow = (rights: number, paths: readonly Path[]): Step => {
+  const allow = (rights: number, paths: readonly Path[]): Syscall => {
     const beneath = {
       bytes: words(BigInt(rights)),
       paths: paths.map(terminated),

@@ -252,7 +252,7 @@ sub read_order {
     $group{settings} = [splice(@fields, 0, shift @fields)];
     push @{ $order{groups} }, \%group if $group{entry} ne "cgroup.procs" || survives_fork_into($group{parent});
   }
-  $order{steps} = [splice(@fields, 0, shift @fields)]; # as step.ts writes them
+  $order{steps} = [splice(@fields, 0, shift @fields)]; # as syscall.ts writes them
   $order{cwd} = shift @fields;
   $order{variables} = [splice(@fields, 0, shift @fields)]; # NAME=value
   $order{argv} = \@fields;

@@ -14,7 +14,7 @@ import type { Confinement } from "./confinement.ts";
 import { openControlGroups, type ControlGroup, type ControlGroups } from "./control-groups.ts";
 import type { Lease } from "./lease.ts";
 import type { Limits } from "./limits.ts";
-import { encodeStep } from "./step.ts";
+import { encodeSyscall } from "./syscall.ts";
 import { architecture, numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
 export type Program = {
@@ -92,11 +92,11 @@ export function launch(program: Program, onStreams: OnStreams): Running {
     ...watchFields(confinement?.limits),
     String(groupsOfCommand.length),
     ...groupsOfCommand.flatMap(groupFields),
-    ...counted((confinement?.steps ?? []).map((step) => encodeStep(step, arch))),
+    ...counted((confinement?.steps ?? []).map((step) => encodeSyscall(step, arch))),
     ...fields,
   ];
   const bytes = Buffer.from(order.map((field) => `${field}\0`).join(""));
-  const until = (): number => (lease === undefined ? 0 : Math.ceil(lease.until + GRACE_MS));
+  const until = (): number => (lease === undefined ? 0 : Math.ceil(lease.expiresAt + GRACE_MS));
   const unsubscribe = lease?.onRenewed(() => tell(current, `renew ${id} ${until()}\n`));
   const ended = new Promise<Ending>((end) => pending.set(id, { onStreams, end })).finally(unsubscribe);
   hold(current, true);

@@ -4,7 +4,7 @@
  */
 export type Lease = {
   /** Milliseconds of `clock`; later it must neither begin nor go on. */
-  readonly until: number;
+  readonly expiresAt: number;
   /** Calls back when it is prolonged; returns what ends that. */
   readonly onRenewed: (listener: () => void) => () => void;
 };
@@ -12,5 +12,5 @@ export type Lease = {
 /** Milliseconds that all processes of a host count alike (CLOCK_MONOTONIC), also while one of them is stopped. */
 export const clock = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-export const isOver = (lease: Pick<Lease, "until"> | undefined): boolean =>
-  lease !== undefined && clock() > lease.until;
+export const isExpired = (lease: Pick<Lease, "expiresAt"> | undefined): boolean =>
+  lease !== undefined && clock() > lease.expiresAt;

@@ -1,6 +1,6 @@
 /** Owns: how much a command of Restricted mode may take of the machine. */
 import { totalmem } from "node:os";
-import type { Step } from "./step.ts";
+import type { Syscall } from "./syscall.ts";
 
 export type Limits = {
   /** Processor seconds of one process. */
@@ -56,7 +56,7 @@ const SIGNALS = 256;
 const CPU_GRACE_SECONDS = 1;
 const PR_SET_THP_DISABLE = 41;
 
-export function limitSteps({ cpuSeconds, dataBytes, files, processes }: Limits): readonly Step[] {
+export function limitSteps({ cpuSeconds, dataBytes, files, processes }: Limits): readonly Syscall[] {
   return [
     // Not the address space: Node reserves gigabytes of it that it never touches.
     limit(RLIMIT.data, dataBytes),
@@ -82,7 +82,7 @@ const O_WRONLY_CLOEXEC = 0o2000001;
 const FIRST_TO_DIE = "1000";
 
 /** Should the machine run out of memory, what is confined is killed before anything else. */
-export function firstToDieSteps(): readonly Step[] {
+export function firstToDieSteps(): readonly Syscall[] {
   const file = { bytes: Buffer.from("/proc/self/oom_score_adj\0") };
   return [
     { call: "openat", args: [AT_FDCWD, file, O_WRONLY_CLOEXEC, 0], keep: "score", optional: true },
@@ -94,7 +94,7 @@ export function firstToDieSteps(): readonly Step[] {
   ];
 }
 
-function limit(resource: number, soft: number, hard = soft): Step {
+function limit(resource: number, soft: number, hard = soft): Syscall {
   const bytes = Buffer.alloc(16);
   bytes.writeBigUInt64LE(BigInt(soft), 0);
   bytes.writeBigUInt64LE(BigInt(hard), 8);

@@ -2,7 +2,7 @@
 import { applyChanges, listed, planEdits, type Edit } from "./edits.ts";
 import { resolvePath } from "./path.ts";
 import { MAX_FILE_BYTES, readTextFile, replaceTextFile } from "./text-file.ts";
-import { Refusal, type ToolContext } from "./tool.ts";
+import { ToolError, type ToolContext } from "./tool.ts";
 
 /**
  * Applies edits to a file. Returns its path, and in words how many changes were made at which of its old lines.
@@ -15,14 +15,14 @@ export async function editFile(
 ): Promise<{ readonly file: string; readonly summary: string }> {
   const file = await readTextFile(resolvePath(context.cwd, path));
   const plan = planEdits(file.text, edits);
-  if (!plan.ok) throw new Refusal(`${file.path} was not changed: ${describe(plan.problems, edits.length)}`);
+  if (!plan.ok) throw new ToolError(`${file.path} was not changed: ${describe(plan.problems, edits.length)}`);
   const { changes, lines } = plan;
   const size = changes.reduce(
     (sum, { start, end, text }) => sum + text.length - (end - start),
     file.text.length,
   );
   if (size > MAX_FILE_BYTES) {
-    throw new Refusal(`${file.path} was not changed: it would become larger than ${MAX_FILE_BYTES} bytes.`);
+    throw new ToolError(`${file.path} was not changed: it would become larger than ${MAX_FILE_BYTES} bytes.`);
   }
   await replaceTextFile(file, applyChanges(file.text, changes), context);
   const [count, s] = [changes.length, changes.length === 1 ? "" : "s"];

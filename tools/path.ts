@@ -2,11 +2,12 @@
 import { homedir } from "node:os";
 import { realpath } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
-import { Refusal, type ToolContext } from "./tool.ts";
+import { ToolError, type ToolContext } from "./tool.ts";
 
 /** An absolute path: relative ones are relative to `cwd`, `~` is the home directory. Throws Refusal when it cannot be one. */
 export function resolvePath(cwd: string, path: string): string {
-  if (path.includes("\0")) throw new Refusal("The path contains a NUL character, which no file's name has.");
+  if (path.includes("\0"))
+    throw new ToolError("The path contains a NUL character, which no file's name has.");
   if (path === "~" || path.startsWith("~/")) return join(homedir(), path.slice(1));
   return isAbsolute(path) ? resolve(path) : resolve(cwd, path);
 }
@@ -28,9 +29,9 @@ export async function readablePath(
 }
 
 function refuseHidden(path: string, hidden: readonly string[]): void {
-  if (isProcessFile(path)) throw new Refusal(`${path} belongs to a process and cannot be read.`);
-  if (isDrained(path)) throw new Refusal(`${path} is emptied by being read. Use bash for it.`);
-  if (isHidden(path, hidden)) throw new Refusal(`${path} is the server's own and cannot be read.`);
+  if (isProcessFile(path)) throw new ToolError(`${path} belongs to a process and cannot be read.`);
+  if (isDrained(path)) throw new ToolError(`${path} is emptied by being read. Use bash for it.`);
+  if (isHidden(path, hidden)) throw new ToolError(`${path} is the server's own and cannot be read.`);
 }
 
 export const isHidden = (path: string, hidden: readonly string[]): boolean =>

@@ -1,4 +1,4 @@
-/** Owns: the `read` tool: a part of a text file with line numbers, read no further than needed; or a picture. */
+/** Owns: the `read` tool: a part of a text file with line numbers, read no further than needed; or an image. */
 import { constants, open, stat, type FileHandle } from "node:fs/promises";
 import { z } from "zod";
 import { imageTypeOf } from "../images/format.ts";
@@ -16,7 +16,7 @@ const CHUNK_BYTES = 64 * 1024;
 
 export const read = defineTool({
   name: "read",
-  description: `Read a text file, or look at a picture (PNG, JPEG, GIF, WebP). Of a text returns its lines, each after its number and a tab. At most ${MAX_LINES} lines or ${MAX_CHARS / 1024} KiB at once; longer lines than ${MAX_LINE_CHARS} characters are cut. A note says with which offset to read on. For directories use ls, for other binary files bash. Works in both modes.`,
+  description: `Read a text file, or look at an image (PNG, JPEG, GIF, WebP). Of a text returns its lines, each after its number and a tab. At most ${MAX_LINES} lines or ${MAX_CHARS / 1024} KiB at once; longer lines than ${MAX_LINE_CHARS} characters are cut. A note says with which offset to read on. For directories use ls, for other binary files bash. Works in both modes.`,
   input: z.strictObject({
     path: z.string().min(1).describe("Absolute, or relative to the working directory"),
     offset: z.int().min(1).optional().describe("The first line to read, counted from 1"),
@@ -61,12 +61,12 @@ export const read = defineTool({
   },
 });
 
-/** A picture as the model will see it: upright, and scaled to what the provider takes (REQ-BED-013). */
+/** An image as the model will see it: upright, and scaled to what the provider takes (REQ-BED-013). */
 async function look(file: string, handle: FileHandle, { keepImage, signal }: ToolContext): Promise<ToolRun> {
-  if (keepImage === undefined) return failed(`${file} is a picture, and there is nowhere to show it.`);
+  if (keepImage === undefined) return failed(`${file} is an image, and there is nowhere to show it.`);
   const { size } = await handle.stat();
   if (size > MAX_IMAGE_BYTES) {
-    return failed(`${file} is a picture of ${size} bytes; at most ${MAX_IMAGE_BYTES} can be shown.`);
+    return failed(`${file} is an image of ${size} bytes; at most ${MAX_IMAGE_BYTES} can be shown.`);
   }
   try {
     const { buffer: bytes } = await handle.read(Buffer.alloc(size), 0, size, 0);
@@ -74,10 +74,10 @@ async function look(file: string, handle: FileHandle, { keepImage, signal }: Too
     const { width, height } = image.original;
     const scaled =
       image.block.width === width ? "" : ` (shown with ${image.block.width} × ${image.block.height})`;
-    const text = `${file}: a picture of ${width} × ${height} pixels${scaled}`;
+    const text = `${file}: an image of ${width} × ${height} pixels${scaled}`;
     return { status: "completed", output: [{ type: "text", text }, await keepImage(image)] };
   } catch (error) {
-    if (error instanceof BadImage) return failed(`${file} cannot be shown as a picture. ${error.message}`);
+    if (error instanceof BadImage) return failed(`${file} cannot be shown as an image. ${error.message}`);
     throw error;
   }
 }

@@ -14,8 +14,8 @@ import {
   completed,
   failed,
   interrupted,
-  isCalledOff,
-  Refusal,
+  isCancelled,
+  ToolError,
   type ToolContext,
   type ToolRun,
 } from "./tool.ts";
@@ -73,9 +73,9 @@ export type Place = {
 export async function findPlace(path = ".", context: ToolContext): Promise<Place> {
   const real = await readablePath(path, context);
   // All processes at once.
-  if (real === "/proc" || real.startsWith("/proc/")) throw new Refusal(`${real} cannot be searched.`);
+  if (real === "/proc" || real.startsWith("/proc/")) throw new ToolError(`${real} cannot be searched.`);
   const stats = await stat(real);
-  if (!stats.isDirectory() && !stats.isFile()) throw new Refusal(`${real} is not a regular file.`);
+  if (!stats.isDirectory() && !stats.isFile()) throw new ToolError(`${real} is not a regular file.`);
   const { cwd, hidden = [] } = context;
   return { path: real, cwd: await realpath(cwd), isDirectory: stats.isDirectory(), hidden };
 }
@@ -140,7 +140,7 @@ export async function search(
   });
   let complaint = "";
   const confinement = context.mode === "restricted" ? await confine(place.hidden) : null;
-  if (typeof confinement === "string") throw new Refusal(`Sandbox unavailable: ${confinement}`);
+  if (typeof confinement === "string") throw new ToolError(`Sandbox unavailable: ${confinement}`);
   const { exitCode, spawnError, timedOut, flooded } = await runCommand({
     confinement,
     argv: [
@@ -165,14 +165,14 @@ export async function search(
       else if (complaint.length < MAX_ERROR_BYTES) complaint += text;
     },
   });
-  if (isCalledOff(context)) return { kind: "interrupted" };
+  if (isCancelled(context)) return { kind: "interrupted" };
   if (enough.signal.aborted) return { kind: "partial", note: "not searched further: narrow the search" };
-  if (spawnError !== null) throw new Refusal(missing(spawnError));
+  if (spawnError !== null) throw new ToolError(missing(spawnError));
   if (timedOut) return { kind: "partial", note: `stopped after ${TIMEOUT_SECONDS} s: narrow the search` };
   if (flooded) return { kind: "partial", note: "stopped after too much output: narrow the search" };
   lines.end();
   // What cannot be opened or read is not complained of: a complaint is about the search itself.
-  if (complaint.trim() !== "") throw new Refusal(`ripgrep: ${complaint.slice(0, MAX_ERROR_BYTES).trim()}`);
+  if (complaint.trim() !== "") throw new ToolError(`ripgrep: ${complaint.slice(0, MAX_ERROR_BYTES).trim()}`);
   if (exitCode === null) return { kind: "partial", note: "the search was killed" };
   return { kind: "whole", note: exitCode > 1 ? "some files could not be read" : null };
 }

@@ -9,7 +9,7 @@ import { mkdirSync, renameSync, type Stats } from "node:fs";
 import { access, constants, lstat, open, realpath, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isProcessFile } from "./path.ts";
-import { assertGoesOn, Refusal, type Ends } from "./tool.ts";
+import { assertGoesOn, ToolError, type Cancellation } from "./tool.ts";
 
 /** Bytes of the largest file that is edited, before and after. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
@@ -26,20 +26,20 @@ export type TextFile = {
 export async function readTextFile(file: string): Promise<TextFile> {
   const path = await realpath(file);
   const stats = await stat(path);
-  if (stats.isDirectory()) throw new Refusal(`${path} is a directory.`);
-  if (!stats.isFile()) throw new Refusal(`${path} is not a regular file.`);
+  if (stats.isDirectory()) throw new ToolError(`${path} is a directory.`);
+  if (!stats.isFile()) throw new ToolError(`${path} is not a regular file.`);
   if (isProcessFile(await realpath(path)))
-    throw new Refusal(`${path} belongs to a process and cannot be edited.`);
+    throw new ToolError(`${path} belongs to a process and cannot be edited.`);
   const bytes = await readBounded(path);
-  if (bytes.includes(0)) throw new Refusal(`${path} is a binary file. Use bash to change it.`);
+  if (bytes.includes(0)) throw new ToolError(`${path} is a binary file. Use bash to change it.`);
   return { path, text: decode(path, bytes), bytes };
 }
 
 /** Replaces the content of a file if it is still as it was read. Throws Refusal if another process changed it. */
-export async function replaceTextFile(file: TextFile, text: string, ends: Ends): Promise<void> {
+export async function replaceTextFile(file: TextFile, text: string, ends: Cancellation): Promise<void> {
   await replace(file.path, text, ends, await stat(file.path), async () => {
     if (!(await readBounded(file.path)).equals(file.bytes)) {
-      throw new Refusal(
+      throw new ToolError(
         `${file.path} was changed by something else in the meantime. Nothing was written: read it again.`,
       );
     }
@@ -53,12 +53,12 @@ export async function replaceTextFile(file: TextFile, text: string, ends: Ends):
 export async function overwriteFile(
   file: string,
   text: string,
-  ends: Ends,
+  ends: Cancellation,
 ): Promise<{ readonly path: string; readonly existed: boolean; readonly bytes: number }> {
   const path = (await orNull(realpath(file))) ?? file;
   const existing = await orNull(lstat(path));
-  if (existing?.isDirectory() === true) throw new Refusal(`${path} is a directory.`);
-  if (existing !== null && !existing.isFile()) throw new Refusal(`${path} is not a regular file.`);
+  if (existing?.isDirectory() === true) throw new ToolError(`${path} is a directory.`);
+  if (existing !== null && !existing.isFile()) throw new ToolError(`${path} is not a regular file.`);
   assertGoesOn(ends);
   mkdirSync(dirname(path), { recursive: true });
   await replace(path, text, ends, existing);
@@ -69,7 +69,7 @@ export async function overwriteFile(
 async function replace(
   path: string,
   text: string,
-  ends: Ends,
+  ends: Cancellation,
   existing: Stats | null,
   check?: () => Promise<void>,
 ): Promise<void> {
@@ -103,7 +103,7 @@ async function replace(
 /** A rename asks only the directory's permission, and root needs none at all: a file's own is asked here. */
 async function assertWritable(path: string, { mode }: Stats): Promise<void> {
   if ((mode & 0o222) === 0) {
-    throw new Refusal(`${path} is read-only. If it is meant to be changed, change its permissions first.`);
+    throw new ToolError(`${path} is read-only. If it is meant to be changed, change its permissions first.`);
   }
   await access(path, constants.W_OK);
 }
@@ -125,7 +125,7 @@ async function readBounded(path: string): Promise<Buffer> {
   } finally {
     await handle.close();
   }
-  throw new Refusal(
+  throw new ToolError(
     `${path} is larger than ${MAX_FILE_BYTES / 1024 / 1024} MiB, the most that can be edited. Use bash.`,
   );
 }
@@ -134,7 +134,7 @@ function decode(path: string, bytes: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new Refusal(
+    throw new ToolError(
       `${path} is not UTF-8 text, so that an edit would damage the rest of it. Use bash to change or convert it.`,
     );
   }

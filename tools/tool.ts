@@ -9,7 +9,7 @@ import { WRITING_TOOLS } from "../machine/control-tools.ts";
 import type { Mode } from "../machine/conversation.ts";
 import type { Block, ImageBlock, Json, JsonObject } from "../machine/message.ts";
 import { toModel } from "../machine/wording.ts";
-import { isOver, type Lease } from "../sandbox/lease.ts";
+import { isExpired, type Lease } from "../sandbox/lease.ts";
 
 export type ToolContext = {
   /** The conversation's directory; where commands start and what relative paths are relative to (REQ-BED-010). */
@@ -21,7 +21,7 @@ export type ToolContext = {
   readonly signal: AbortSignal;
   /** Nothing begins or goes on after it, not even while this process is frozen; without one, any time will do. */
   readonly lease?: Lease;
-  /** Keeps a picture and gives what refers to it; without it a run has none to show. */
+  /** Keeps an image and gives what refers to it; without it a run has none to show. */
   readonly keepImage?: (image: PreparedImage) => Promise<ImageBlock>;
   /** Live output. Not rate limited here. */
   readonly onOutput?: (stream: "stdout" | "stderr", text: string) => void;
@@ -30,14 +30,14 @@ export type ToolContext = {
 };
 
 /** What ends a run. */
-export type Ends = Pick<ToolContext, "signal" | "lease">;
+export type Cancellation = Pick<ToolContext, "signal" | "lease">;
 
 /** Nothing of the run may take effect any more. */
-export const isCalledOff = ({ signal, lease }: Ends): boolean => signal.aborted || isOver(lease);
+export const isCancelled = ({ signal, lease }: Cancellation): boolean => signal.aborted || isExpired(lease);
 
 /** Asked directly before what takes effect, for this process may have been frozen at any time before. */
-export function assertGoesOn(ends: Ends): void {
-  if (isCalledOff(ends)) throw new Refusal("Stopped.");
+export function assertGoesOn(ends: Cancellation): void {
+  if (isCancelled(ends)) throw new ToolError("Stopped.");
 }
 
 export type ToolRun = {
@@ -64,7 +64,7 @@ type Definition<S extends z.ZodObject> = {
 };
 
 /** Thrown anywhere in a run: its message, a sentence for the model, is the failed result. */
-export class Refusal extends Error {
+export class ToolError extends Error {
   override readonly name = "Refusal";
 }
 
@@ -81,11 +81,11 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
       }
       const parsed = schema.safeParse(input);
       if (!parsed.success) return failed(`Invalid input for ${name}:\n${z.prettifyError(parsed.error)}`);
-      if (isCalledOff(context)) return interrupted("Stopped before it began.");
+      if (isCancelled(context)) return interrupted("Stopped before it began.");
       try {
         return await run(parsed.data, context);
       } catch (error) {
-        if (isCalledOff(context)) return interrupted("Stopped.");
+        if (isCancelled(context)) return interrupted("Stopped.");
         return failed(explain(error));
       }
     },
@@ -126,7 +126,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
 /** A sentence for the model from an error of the system. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return "The tool failed.";
-  if (error instanceof Refusal) return error.message;
+  if (error instanceof ToolError) return error.message;
   const { code, path } = error as NodeJS.ErrnoException;
   const sentence = code === undefined ? undefined : SYSTEM_ERRORS[code];
   return sentence === undefined ? `The tool failed: ${error.message}` : `${path ?? "The path"} ${sentence}.`;

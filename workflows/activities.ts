@@ -11,15 +11,13 @@ import {
   type ActivityOptions,
 } from "@temporalio/workflow";
 import type { ConversationActivities, ToolActivities } from "../protocol/activities.ts";
+import { HEARTBEAT_TIMEOUT_MS, WORKFLOW_TASK_TIMEOUT_MS } from "../protocol/timing.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
 import { toolsQueue } from "../protocol/workflow.ts";
 
-/** A worker that does not beat for this long is taken for dead. */
-const HEARTBEAT_TIMEOUT = "2 seconds";
-
 /** Performed at most once; what is tried again, the machine orders again (architecture, rule 5). */
 const EFFECT: ActivityOptions = {
-  heartbeatTimeout: HEARTBEAT_TIMEOUT,
+  heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   startToCloseTimeout: "24 hours",
   // The outcome of what is aborted is awaited: idle is said after the last death, not before.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -28,7 +26,7 @@ const EFFECT: ActivityOptions = {
 
 /** Harmless to repeat, so they are, until the database answers. */
 const IDEMPOTENT: ActivityOptions = {
-  heartbeatTimeout: HEARTBEAT_TIMEOUT,
+  heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   startToCloseTimeout: "30 seconds",
   retry: { initialInterval: "200 milliseconds", maximumInterval: "1 second" },
 };
@@ -44,7 +42,7 @@ export const remove = trusted(idempotent.remove);
 
 /** In the worker that has this workflow, at once: there is nothing to wait for, and nothing to try again. */
 export const { stopTools } = proxyLocalActivities<ConversationActivities>({
-  startToCloseTimeout: "2 seconds",
+  startToCloseTimeout: WORKFLOW_TASK_TIMEOUT_MS,
   retry: { maximumAttempts: 1 },
 });
 

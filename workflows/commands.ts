@@ -22,15 +22,13 @@ import {
   readRestart,
   readRow,
 } from "./inputs.ts";
+import { VERIFY_BEFORE_STOP_MS } from "../protocol/timing.ts";
 import type { Applied, Session } from "./session.ts";
-
-/** Milliseconds. A Stop is answered although Postgres is away, and does what it can. */
-const VERIFY_WITHIN_MS = 1_000;
 
 export function handleCommands(lifecycle: Lifecycle): void {
   setHandler(contract.openUpdate, async () => {
     const session = await readyOrThrow(lifecycle);
-    return { ...stepOf(session), created: lifecycle.created };
+    return { ...revisionOf(session), created: lifecycle.created };
   });
 
   setHandler(contract.sendMessageUpdate, (input) => sendMessage(lifecycle, input, messageOrThrow(input)), {
@@ -53,7 +51,7 @@ export function handleCommands(lifecycle: Lifecycle): void {
   });
 
   handleEvent(lifecycle, contract.withdrawMessageUpdate, contract.withdrawMessageSignal, {
-    answer: stepOf,
+    answer: revisionOf,
     eventOf: (input) => {
       const messageId = readMessageId(input);
       return messageId === null ? null : { kind: "withdraw_message", messageId };
@@ -87,7 +85,7 @@ export function handleCommands(lifecycle: Lifecycle): void {
         isVerified = true;
         if (isOther) lifecycle.session?.apply(event);
       });
-      await lifecycle.waitFor(() => isVerified, VERIFY_WITHIN_MS);
+      await lifecycle.waitFor(() => isVerified, VERIFY_BEFORE_STOP_MS);
     },
   });
 
@@ -97,7 +95,7 @@ export function handleCommands(lifecycle: Lifecycle): void {
       const { archived } = orThrow(readArchive(input));
       await sessionFor(lifecycle, input);
       const session = await lifecycle.archive(archived);
-      return { step: session?.ledger.step ?? 0 };
+      return { revision: session?.outbox.revision ?? 0 };
     },
     { validator: (input: unknown) => void orThrow(readArchive(input)) },
   );
@@ -166,10 +164,10 @@ function handleEvent<Result, UpdateInput, SignalInput>(
   setHandler(signal, (input) => take(lifecycle, signal.name, () => eventOf(input)));
 }
 
-const stepOf = ({ ledger }: Session): contract.Accepted => ({ step: ledger.step });
+const revisionOf = ({ outbox }: Session): contract.Accepted => ({ revision: outbox.revision });
 
 const stateOf = (session: Session): contract.StateResult => ({
-  ...stepOf(session),
+  ...revisionOf(session),
   state: session.conversation.state,
 });
 
@@ -195,7 +193,7 @@ const sendMessage = (
       applyOrThrow(session, { kind: "user_message", ...message });
     const known = session.recent.get(message.messageId);
     if (known === undefined) throw new Error("an accepted message is remembered");
-    return { ...stepOf(session), ...known };
+    return { ...revisionOf(session), ...known };
   });
 
 /** An update on a conversation that does not exist fails. */

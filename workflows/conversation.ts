@@ -18,26 +18,26 @@ import type { Context } from "../machine/context.ts";
 import { isWorking, newConversation, type SubAgentOutcome } from "../machine/conversation.ts";
 import { outcomeOf } from "../machine/outcome.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
+import { STOP_BEFORE_REMOVAL_MS } from "../protocol/timing.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
 import { load, remove } from "./activities.ts";
 import { handleCommands } from "./commands.ts";
-import type { Divergence } from "./commits.ts";
+import type { Divergence } from "./committer.ts";
 import { stateQuery, type ConversationStart } from "../protocol/workflow.ts";
 import { isHistoryLong } from "./history-length.ts";
 import { lostNote, withoutWithdrawn, type Request } from "./requests.ts";
 import { Session, type Applied, type Beginning } from "./session.ts";
 
 const IDLE_CLOSE_MS = 24 * 60 * 60 * 1_000;
-const REMOVE_WITHIN_MS = 5_000;
 /** After the second refusal in a row; doubled by each further one, up to a minute. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-const FORK_NOTE =
+const OTHER_HISTORY_NOTE =
   "This conversation's workflow was reset or started anew. It continues from what is stored; nothing stored was changed.";
 const UNSTORABLE = "its text could not be stored.";
 const refusedNote = (reason: string): string =>
-  `The last step of this conversation could not be stored (${reason}). It continues from what is stored before it.`;
+  `The last change of this conversation could not be stored (${reason}). It continues from what is stored before it.`;
 
 export async function conversation(start: ConversationStart): Promise<SubAgentOutcome | null> {
   // Nobody of ours has started it. The next message starts the conversation from its row.
@@ -48,9 +48,9 @@ export async function conversation(start: ConversationStart): Promise<SubAgentOu
     const session = lifecycle.latest;
     return {
       conversation: session?.conversation ?? newConversation("restricted", 0),
-      step: session?.ledger.step ?? 0,
-      batchId: session?.ledger.batchId ?? null,
-      unconfirmed: session?.ledger.unconfirmed.length ?? 0,
+      revision: session?.outbox.revision ?? 0,
+      revisionId: session?.outbox.revisionId ?? null,
+      unconfirmed: session?.outbox.unconfirmed.length ?? 0,
     };
   });
   // `temporal workflow cancel` counts as the person's cancel; it does not end the workflow. A sub-agent whose parent's
@@ -62,18 +62,18 @@ export async function conversation(start: ConversationStart): Promise<SubAgentOu
 async function live(lifecycle: Lifecycle, start: ConversationStart): Promise<SubAgentOutcome | null> {
   await lifecycle.begin();
   for (;;) {
-    const before = lifecycle.session?.ledger.step;
+    const before = lifecycle.session?.outbox.revision;
     const leaves = await lifecycle.waitFor(
-      () => lifecycle.isQuiescent && (lifecycle.isOver || lifecycle.shouldContinueAsNew),
+      () => lifecycle.isQuiescent && (lifecycle.isFinished || lifecycle.shouldContinueAsNew),
       IDLE_CLOSE_MS,
     );
     const { session } = lifecycle;
     if (!leaves) {
-      const isIdle = lifecycle.isQuiescent && session !== null && before === session.ledger.step;
+      const isIdle = lifecycle.isQuiescent && session !== null && before === session.outbox.revision;
       if (isIdle && !isWorking(session.conversation.state)) return null;
       continue;
     }
-    const carried = lifecycle.isOver ? null : (session?.toContinueAsNew() ?? null);
+    const carried = lifecycle.isFinished ? null : (session?.toContinueAsNew() ?? null);
     if (carried === null) return session === null ? null : outcomeOf(session.conversation.state);
     await continueAsNew<typeof conversation>({ conversationId: start.conversationId, carried });
   }
@@ -131,7 +131,7 @@ export class Lifecycle {
   }
 
   /** There is nothing more to do for this workflow. */
-  get isOver(): boolean {
+  get isFinished(): boolean {
     if (this.session === null) return this.#phase.kind !== "loading";
     const { conversation, archived } = this.session;
     return outcomeOf(conversation.state) !== null || (archived && !isWorking(conversation.state));
@@ -183,8 +183,9 @@ export class Lifecycle {
    */
   async follow(row: RowVersion | null): Promise<void> {
     const { session } = this;
-    if (session === null || (row !== null && session.ledger.has(row))) return;
-    if (row !== null && session.isBehind(row)) await this.#load({ kind: "fork", requests: session.close() });
+    if (session === null || (row !== null && session.outbox.has(row))) return;
+    if (row !== null && session.isBehind(row))
+      await this.#load({ kind: "other_history", requests: session.close() });
     else void this.verify();
   }
 
@@ -225,7 +226,7 @@ export class Lifecycle {
     if ((await this.ready()) === null) return;
     let isStopped = false;
     void this.stop().then(() => (isStopped = true));
-    await this.waitFor(() => isStopped, REMOVE_WITHIN_MS);
+    await this.waitFor(() => isStopped, STOP_BEFORE_REMOVAL_MS);
     const { conversationId } = this.#start;
     const createdAt = this.#latest?.createdAt ?? null;
     this.#latest?.close();
@@ -278,7 +279,7 @@ export class Lifecycle {
     const refusals = divergence?.kind === "refused" ? divergence.inARow : 0;
     const session = this.#open({ ...fixed, ...stored, row: stored, createInput: null, refusals });
     session.show();
-    if (divergence?.kind === "fork") tell(session, FORK_NOTE);
+    if (divergence?.kind === "other_history") tell(session, OTHER_HISTORY_NOTE);
     if (divergence?.kind === "refused") tell(session, refusedNote(divergence.reason));
     session.apply({ kind: "restarted", policy: "idle" });
     const known = new Set(stored.knownMessageIds);
@@ -323,7 +324,7 @@ function giveAgain(session: Session, request: Request): void {
 
 const tell = (session: Session, text: string): Applied => session.apply({ kind: "noted", text });
 
-/** A first run whose context is known looks for no row: if there is one, its first commit is a fork. */
+/** A first run whose context is known looks for no row: if there is one, its first commit finds the divergence. */
 const unasked = (config: ConversationConfig, context: Context): Loaded => ({
   config,
   context,

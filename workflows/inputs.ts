@@ -5,7 +5,8 @@
 import type { RowVersion } from "../protocol/commit.ts";
 import type { CancelledBy, Decision } from "../machine/conversation.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
-import { jsonBytes, TEXT_BYTES } from "../machine/size.ts";
+import { jsonBytes } from "../machine/size.ts";
+import { CLIENT_ID, IMAGE_HASH, MAX_MESSAGE_IMAGES, MAX_MESSAGE_JSON_BYTES } from "../protocol/formats.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
 import type { SendMessageInput } from "../protocol/workflow.ts";
 
@@ -14,7 +15,12 @@ export function readMessage(
   input: unknown,
 ): (Omit<SendMessageInput, "messageId"> & { messageId: string | null }) | null {
   const { text, messageId = null, images = [], delivery = "direct" } = fields(input);
-  if (typeof text !== "string" || jsonBytes(text) > TEXT_BYTES || !isImages(images) || !isDelivery(delivery))
+  if (
+    typeof text !== "string" ||
+    jsonBytes(text) > MAX_MESSAGE_JSON_BYTES ||
+    !isImages(images) ||
+    !isDelivery(delivery)
+  )
     return null;
   if (messageId !== null && !isId(messageId)) return null;
   return text.trim() === "" && images.length === 0 ? null : { text, messageId, images, delivery };
@@ -82,18 +88,16 @@ export function readRestart(input: unknown): Restart | null {
 
 /** What the caller has read of the row; undefined where it has not. */
 export function readRow(input: unknown): RowVersion | undefined {
-  const { step, batchId } = fields(fields(input)["row"]);
-  return typeof step === "number" && typeof batchId === "string" ? { step, batchId } : undefined;
+  const { revision, revisionId } = fields(fields(input)["row"]);
+  return typeof revision === "number" && typeof revisionId === "string"
+    ? { revision, revisionId }
+    : undefined;
 }
-
-/** As at the API. */
-const MAX_IMAGES = 20;
 
 const fields = (input: unknown): { readonly [name: string]: unknown } =>
   typeof input === "object" && input !== null ? { ...input } : {};
 
-const isId = (value: unknown): value is string =>
-  typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value);
+const isId = (value: unknown): value is string => typeof value === "string" && CLIENT_ID.test(value);
 
 const isDelivery = (value: unknown): value is Delivery =>
   value === "direct" || value === "steer" || value === "followUp";
@@ -102,12 +106,12 @@ const isCanceller = (value: unknown): value is CancelledBy =>
   value === "user" || value === "parent" || value === "timeout";
 
 const isImages = (value: unknown): value is readonly ImageBlock[] =>
-  Array.isArray(value) && value.length <= MAX_IMAGES && value.every(isImage);
+  Array.isArray(value) && value.length <= MAX_MESSAGE_IMAGES && value.every(isImage);
 
 function isImage(value: unknown): boolean {
   const { type, hash, mediaType, width, height, ...more } = fields(value);
   if (type !== "image" || Object.keys(more).length > 0) return false;
-  if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash)) return false;
+  if (typeof hash !== "string" || !IMAGE_HASH.test(hash)) return false;
   if (typeof mediaType !== "string" || mediaType.length > 100) return false;
   return typeof width === "number" && typeof height === "number";
 }

@@ -16,7 +16,7 @@ import type { ConversationConfig } from "../protocol/conversation.ts";
 import { namesOf } from "../machine/wording.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
 import { reasonIn, requestContinuation, requestLlm } from "./activities.ts";
-import { refusalIn, type Commits } from "./commits.ts";
+import { refusalIn, type Committer } from "./committer.ts";
 import type { SubAgents } from "./sub-agents.ts";
 import type { ToolHost } from "./tool-host.ts";
 
@@ -25,7 +25,7 @@ export type Surroundings = {
   readonly config: ConversationConfig;
   readonly tools: ToolHost;
   readonly subAgents: SubAgents;
-  readonly commits: Commits;
+  readonly committer: Committer;
 };
 
 /** The generation id by which an operation is aborted and answered. */
@@ -42,7 +42,7 @@ export function idOf(operation: Operation): string {
   }
 }
 
-/** Its activity commits the batch that ordered it; the others need a commit of their own. */
+/** Its activity commits the revision that ordered it; the others need a commit of their own. */
 export function carriesCommit(operation: Operation): boolean {
   switch (operation.kind) {
     case "request_llm":
@@ -80,14 +80,14 @@ export async function perform(
   scope: CancellationScope,
   around: Surroundings,
 ): Promise<ConversationEvent | null> {
-  const { config, tools, subAgents, commits } = around;
+  const { config, tools, subAgents, committer } = around;
   switch (operation.kind) {
     case "request_llm": {
       const { requestId, attempt } = operation;
       const options = { summary: attempt === 1 ? config.model : `${config.model}, attempt ${attempt}` };
       return commitThenRun<RequestEvent>(
         scope,
-        commits,
+        committer,
         (input) => requestLlm.executeWithOptions(options, [{ ...input, config, requestId }]),
         (problem) => requestLost(requestId, problem),
       );
@@ -97,7 +97,7 @@ export async function perform(
       const options = { summary: "summary of the conversation" };
       return commitThenRun<RequestEvent>(
         scope,
-        commits,
+        committer,
         (input) =>
           requestContinuation.executeWithOptions(options, [
             { ...input, config, requestId, rejectedTools: namesOf(rejectedToolCalls) },
@@ -109,8 +109,8 @@ export async function perform(
       const { operationId, call, mode } = operation;
       return commitThenRun<ToolEvent>(
         scope,
-        commits,
-        (input) => tools.execute({ ...input, config, operationId, call, mode }, commits),
+        committer,
+        (input) => tools.execute({ ...input, config, operationId, call, mode }, committer),
         () => interrupted(operationId),
       );
     }
@@ -123,7 +123,7 @@ export async function perform(
         .catch(nothingIfCancelled);
     case "spawn_sub_agent": {
       const { subAgent } = operation;
-      const outcome = await scope.run(() => subAgents.run(subAgent, commits.flush()));
+      const outcome = await scope.run(() => subAgents.run(subAgent, committer.flush()));
       return { kind: "sub_agent_finished", id: subAgent.id, outcome };
     }
   }
@@ -135,33 +135,35 @@ export async function perform(
  */
 async function commitThenRun<E extends ConversationEvent>(
   scope: CancellationScope,
-  commits: Commits,
+  committer: Committer,
   call: (input: EffectInput) => Promise<Performed<E>>,
   lost: (problem: string | null) => E,
 ): Promise<E> {
-  for (let order = 0; ; order++) {
+  for (let dispatchAttempt = 0; ; dispatchAttempt++) {
     try {
-      while (!commits.hasRoom) await commits.flush();
-      const performed = await scope.run(() => call({ ...commits.pending(), dispatchAttempt: order }));
+      while (!committer.hasRoom) await committer.flush();
+      const performed = await scope.run(() =>
+        call({ ...committer.pending(), dispatchAttempt: dispatchAttempt }),
+      );
       // Somebody else has answered. Whether one of our workers had begun is not known.
       if (isUnsigned(performed)) return lost(null);
       switch (performed.kind) {
         case "done":
-          commits.confirm(performed.committed);
+          committer.confirm(performed.committed);
           return performed.event;
         case "superseded":
-          commits.confirm(performed.committed);
+          committer.confirm(performed.committed);
           return lost(null);
         case "not_started":
           if (scope.consideredCancelled) return lost(null);
-          await commits.flush();
+          await committer.flush();
       }
     } catch (error) {
       if (isCancellation(error)) return lost(null);
       if (!(error instanceof ActivityFailure)) throw error;
       const refusal = refusalIn(error);
       if (refusal !== null) {
-        commits.refuse(refusal);
+        committer.refuse(refusal);
         return lost(null);
       }
       return lost(error.cause instanceof ApplicationFailure ? reasonIn(error.cause) : null);

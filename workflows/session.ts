@@ -11,19 +11,19 @@ import type { ConversationEvent } from "../machine/event.ts";
 import type { Rejection } from "../machine/rejection.ts";
 import { transition } from "../machine/transition.ts";
 import { stopTools } from "./activities.ts";
-import { Commits, type Divergence } from "./commits.ts";
+import { Committer, type Divergence } from "./committer.ts";
 import type { ContinueAsNewState, CreateInput, RecentMessage } from "../protocol/workflow.ts";
 import { InFlight } from "./in-flight.ts";
-import { Ledger } from "./ledger.ts";
+import { Outbox } from "./outbox.ts";
 import { carriesCommit } from "./operations.ts";
 import { RecentMessages } from "./recent-messages.ts";
 import { isPersonEvent, type Request } from "./requests.ts";
-import { stepId } from "./step-id.ts";
+import { newRevisionId } from "./revision-id.ts";
 import { SubAgents } from "./sub-agents.ts";
 import { ToolHost } from "./tool-host.ts";
 import { Visibility } from "./visibility.ts";
 
-/** What came of an event. Only one that is accepted makes a step. */
+/** What came of an event. Only an accepted one makes a revision. */
 export type Applied =
   | { readonly kind: "accepted" }
   /** There is nothing to do for it in this state. */
@@ -42,7 +42,7 @@ export type Beginning = ConversationMetadata & {
   /** What the row has; null: the first commit makes it, from the create input. */
   readonly row: (RowVersion & { readonly restarts: number }) | null;
   readonly createInput: CreateInput | null;
-  /** How often in a row Postgres has refused a step before this session. */
+  /** How often in a row Postgres has refused a revision before this session. */
   readonly refusals: number;
 };
 
@@ -59,7 +59,7 @@ export type WorkflowRun = {
 export class Session {
   readonly #fixed: ConversationMetadata;
   readonly #run: WorkflowRun;
-  readonly #commits: Commits;
+  readonly #committer: Committer;
   readonly #subAgents: SubAgents;
   readonly #visibility: Visibility;
   readonly #tools = new ToolHost();
@@ -83,8 +83,8 @@ export class Session {
     this.#inFlight = new InFlight(run.scope, (event) => this.apply(event));
     const { createInput, refusals } = beginning;
     const restarts = row?.restarts ?? 0;
-    const past = { conversationId: config.id, ledger: new Ledger(row), createInput, refusals, restarts };
-    this.#commits = new Commits(past, run.scope, (divergence) => {
+    const options = { conversationId: config.id, outbox: new Outbox(row), createInput, refusals, restarts };
+    this.#committer = new Committer(options, run.scope, (divergence) => {
       this.close();
       run.onDivergence(divergence);
     });
@@ -106,8 +106,8 @@ export class Session {
     return this.#archived;
   }
 
-  get ledger(): Ledger {
-    return this.#commits.ledger;
+  get outbox(): Outbox {
+    return this.#committer.outbox;
   }
 
   get isClosed(): boolean {
@@ -116,7 +116,7 @@ export class Session {
 
   /** Nothing in flight, and nothing unconfirmed. */
   get isQuiescent(): boolean {
-    return this.#inFlight.isEmpty && this.#commits.isFlushed;
+    return this.#inFlight.isEmpty && this.#committer.isFlushed;
   }
 
   /** Moves the value, commits, performs. What is not accepted changes nothing. */
@@ -130,7 +130,7 @@ export class Session {
     // A message to an archived conversation un-archives it.
     const archived = this.#archived && event.kind === "user_message" ? false : null;
     this.#record(seed, result, archived, at);
-    if (isPersonEvent(event)) this.#commits.accept(event);
+    if (isPersonEvent(event)) this.#committer.accept(event);
     this.#stop(result.stop);
     this.#startAll(result.start);
     return { kind: "accepted" };
@@ -148,18 +148,18 @@ export class Session {
     if (this.#archived === archived) return { kind: "ignored" };
     const request = { kind: "archive", archived } as const;
     this.#record(this.newId(request), unchanged(this.#conversation), archived);
-    this.#commits.accept(request);
-    void this.#commits.flush();
+    this.#committer.accept(request);
+    void this.#committer.flush();
     return { kind: "accepted" };
   }
 
-  /** The first steps of a conversation that has no row yet. */
+  /** The first revisions of a conversation that has no row yet. */
   begin({ seed, task }: CreateInput): void {
-    this.ledger.record(this.newId("open"), unchanged(this.#conversation), null, Date.now());
+    this.outbox.record(this.newId("open"), unchanged(this.#conversation), null, Date.now());
     // What begins at once is shown as it begins.
     if (seed === null && task === null) {
       this.show();
-      void this.#commits.flush();
+      void this.#committer.flush();
     }
     if (seed !== null) this.apply({ kind: "seeded", text: seed });
     if (task !== null) this.apply({ kind: "task_given", messageId: task.messageId, task: task.text });
@@ -173,45 +173,45 @@ export class Session {
 
   /** An id that follows from where this conversation is and what is to come of it: no other history makes it again. */
   newId(cause: unknown, at = Date.now()): string {
-    return stepId(this.ledger.batchId ?? this.id, at, cause);
+    return newRevisionId(this.outbox.revisionId ?? this.id, at, cause);
   }
 
-  /** The row has steps that this history does not have. It was rolled back, and what it holds is not the present. */
+  /** The row has revisions that this history does not have: this history was rolled back. */
   isBehind(row: RowVersion): boolean {
-    return !this.ledger.isOld(row.step) && !this.ledger.has(row);
+    return !this.outbox.isOld(row.revision) && !this.outbox.has(row);
   }
 
   /** Resolves when Postgres has said whether the row is where this history is; closes this session where it is not. */
   verify(): Promise<void> {
-    return this.#commits.verify();
+    return this.#committer.verify();
   }
 
   /** The whole system was restarted. What was ordered before is not begun any more. */
   noteRestarts(count: number): void {
-    this.#commits.noteRestarts(count);
+    this.#committer.noteRestarts(count);
   }
 
   /** Nothing is committed, performed or listened to any more. Returns what was accepted and is not known to be stored. */
   close(): readonly Request[] {
     this.#closed = true;
     this.#inFlight.forget();
-    return this.#commits.close();
+    return this.#committer.close();
   }
 
   /** For operators. */
   show(): void {
-    this.#visibility.show(this.#conversation, this.ledger.step);
+    this.#visibility.show(this.#conversation, this.outbox.revision);
   }
 
   /** For the next run; null while there is no row. */
   toContinueAsNew(): ContinueAsNewState | null {
-    const { confirmed } = this.ledger;
+    const { confirmed } = this.outbox;
     if (confirmed === null) return null;
     return {
       ...this.#fixed,
       conversation: this.#conversation,
       ...confirmed,
-      restarts: this.#commits.restarts,
+      restarts: this.#committer.restarts,
       archived: this.#archived,
       createdAt: this.createdAt,
       operations: this.#inFlight.deferred,
@@ -222,7 +222,7 @@ export class Session {
   #record(id: string, change: Change, archived: boolean | null, at = Date.now()): void {
     this.#conversation = change.conversation;
     this.#archived = archived ?? this.#archived;
-    this.ledger.record(id, change, archived, at);
+    this.outbox.record(id, change, archived, at);
     this.show();
   }
 
@@ -256,15 +256,15 @@ export class Session {
     const isLater = carriers.length > 0 && this.#inFlight.isEmpty && this.#run.shouldContinueAsNew();
     if (isLater) this.#inFlight.defer(operations);
     else for (const operation of operations) this.#start(operation);
-    if (isLater || carriers.length === 0) void this.#commits.flush();
+    if (isLater || carriers.length === 0) void this.#committer.flush();
   }
 
   #start(operation: Operation): void {
     const { config } = this.#fixed;
-    const around = { config, subAgents: this.#subAgents, tools: this.#tools, commits: this.#commits };
+    const around = { config, subAgents: this.#subAgents, tools: this.#tools, committer: this.#committer };
     this.#inFlight.start(operation, around);
   }
 }
 
-/** A step that says nothing. */
+/** A change that adds nothing. */
 const unchanged = (conversation: Conversation): Change => ({ conversation, messages: [], notices: [] });

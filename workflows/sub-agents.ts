@@ -16,13 +16,13 @@ import {
 import type { Context } from "../machine/context.ts";
 import type { SubAgentOutcome, SubAgentTask } from "../machine/conversation.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
+import { WORKFLOW_TASK_TIMEOUT_MS } from "../protocol/timing.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
 import {
   cancelSignal,
   CONVERSATION_WORKFLOW,
   type ConversationStart,
   type CreateInput,
-  WORKFLOW_TASK_TIMEOUT,
 } from "../protocol/workflow.ts";
 import { attributesOf } from "./visibility.ts";
 
@@ -83,7 +83,7 @@ export class SubAgents {
     }
   }
 
-  /** Asks one to stop; `run` answers when it has. One that nobody here knows (after a fork) is ended by its row. */
+  /** Asks one to stop; `run` answers when it has. One that nobody here knows (after a divergence) is ended by its row. */
   async cancel(id: string): Promise<void> {
     const handle = this.#handles.get(id);
     if (handle === undefined) {
@@ -148,7 +148,7 @@ function signed(outcome: SubAgentOutcome | null): SubAgentOutcome | null {
 
 const childOptions = (workflowId: string) => ({
   workflowId,
-  workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+  workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
   parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
 });
 

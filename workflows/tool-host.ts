@@ -1,20 +1,20 @@
 /**
  * Owns: where a conversation's tools are called. A tool runs on the host of its conversation's directory. Asked on the
  * conversation's own queue, the worker that orders it gets it at once, without a detour over the server's queues; one
- * on another host answers `elsewhere`, and from then on the tools are called on their host's own queue.
+ * on another host answers `other_host`, and from then on the tools are called on their host's own queue.
  */
 import type { Performed, ToolEvent, ToolInput } from "../protocol/activities.ts";
 import { executeTool, toolsOn } from "./activities.ts";
-import type { Commits } from "./commits.ts";
+import type { Committer } from "./committer.ts";
 
 export class ToolHost {
   #isElsewhere = false;
 
-  async execute(input: ToolInput, commits: Commits): Promise<Performed<ToolEvent>> {
+  async execute(input: ToolInput, commits: Committer): Promise<Performed<ToolEvent>> {
     const options = { summary: `${input.call.name} (${input.mode})` };
     if (!this.#isElsewhere) {
       const performed = await executeTool.executeWithOptions(options, [input]);
-      if (performed.kind !== "elsewhere") return performed;
+      if (performed.kind !== "other_host") return performed;
       this.#isElsewhere = true;
     }
     // Nobody may be there for long, and people see what is waited for.

@@ -33,7 +33,7 @@ export class Visibility {
     this.#shown = { status: typedSearchAttributes.get(STATUS), mode: typedSearchAttributes.get(MODE) };
   }
 
-  show(conversation: Conversation, step: number): void {
+  show(conversation: Conversation, revision: number): void {
     const next = { status: statusOf(conversation.state), mode: conversation.mode };
     if (next.status !== this.#shown.status || next.mode !== this.#shown.mode) {
       const parent = this.#config.parentId;
@@ -44,7 +44,7 @@ export class Visibility {
       ]);
       this.#shown = next;
     }
-    setCurrentDetails(describe(conversation, this.#config, step));
+    setCurrentDetails(describe(conversation, this.#config, revision));
   }
 }
 
@@ -73,11 +73,11 @@ export function statusOf(state: State): Status {
 function describe(
   { state, mode, queue, sequence }: Conversation,
   config: ConversationConfig,
-  step: number,
+  revision: number,
 ): string {
   const lines = [
     `**${state.kind}** in \`${config.cwd}\` on ${config.host}, ${mode}, ${config.model}`,
-    `step ${step}, ${sequence} messages, ${queue.length} waiting`,
+    `revision ${revision}, ${sequence} messages, ${queue.length} waiting`,
   ];
   if (state.kind === "tool_executing")
     lines.push(`running \`${state.current.name}\` since ${state.startedAt}`);

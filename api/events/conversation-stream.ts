@@ -11,7 +11,7 @@ import type { State } from "../../machine/conversation.ts";
 import type { Deps } from "../deps.ts";
 import { notFound } from "../problem.ts";
 import type { Signal } from "./hub.ts";
-import { Outbox } from "./outbox.ts";
+import { SseWriter } from "./sse-writer.ts";
 
 /** Messages of a snapshot. */
 const SNAPSHOT_MESSAGES = 100;
@@ -36,21 +36,21 @@ export async function openConversationStream(
   deps: Wanted,
   id: string,
   cursor: string | null,
-): Promise<Outbox> {
+): Promise<SseWriter> {
   const stream = new ConversationStream(deps, id);
   try {
     await stream.open(cursor);
   } catch (error) {
-    stream.outbox.cut();
+    stream.writer.cut();
     throw error;
   }
-  return stream.outbox;
+  return stream.writer;
 }
 
 type Task = Signal | { readonly kind: "check" };
 
 class ConversationStream {
-  readonly outbox: Outbox;
+  readonly writer: SseWriter;
   readonly #deps: Wanted;
   readonly #id: string;
   readonly #unwatch: Unsubscribe;
@@ -66,10 +66,10 @@ class ConversationStream {
   constructor(deps: Wanted, id: string) {
     this.#deps = deps;
     this.#id = id;
-    this.outbox = new Outbox(() => this.#add({ kind: "check" }), deps.heartbeatMs);
+    this.writer = new SseWriter(() => this.#add({ kind: "check" }), deps.heartbeatMs);
     // Before anything is read: what is committed from here on is told.
     this.#unwatch = deps.hub.watch(id, (signal) => this.#add(signal));
-    void this.outbox.closed.then(() => {
+    void this.writer.closed.then(() => {
       this.#unwatch();
       this.#wake();
     });
@@ -91,7 +91,7 @@ class ConversationStream {
     }
     const snapshot = await this.#snapshot();
     if (snapshot === null) throw notFound();
-    if (cursor !== null) this.outbox.send({ name: "resync", data: {} });
+    if (cursor !== null) this.writer.send({ name: "resync", data: {} });
     void this.#run(snapshot);
   }
 
@@ -103,12 +103,12 @@ class ConversationStream {
       this.#tailing = true;
       for (let task = await this.#next(); task !== null; task = await this.#next()) {
         await this.#perform(task);
-        if (this.outbox.waiting > HIGH_WATER) await this.outbox.drained();
+        if (this.writer.waiting > HIGH_WATER) await this.writer.drained();
       }
     } catch (error) {
       this.#deps.report(`stream of ${this.#id}`, error);
     } finally {
-      this.outbox.end();
+      this.writer.end();
     }
   }
 
@@ -126,7 +126,7 @@ class ConversationStream {
         return;
       case "live":
         this.#liveBytes -= Buffer.byteLength(task.event.data.text);
-        if (isCurrent(this.#state, task.event)) this.outbox.send(task.event);
+        if (isCurrent(this.#state, task.event)) this.writer.send(task.event);
         return;
       case "reconnected":
       case "check":
@@ -137,16 +137,16 @@ class ConversationStream {
 
   /** Sends what is above the cursor, in pages that the client has to take. Numbers have no gaps. */
   async #replay(last = Number.POSITIVE_INFINITY): Promise<void> {
-    while (this.#cursor < last && this.outbox.isOpen) {
+    while (this.#cursor < last && this.writer.isOpen) {
       const limit = Math.min(PAGE, last - this.#cursor);
       const page = await readEvents(this.#deps.db, this.#id, this.#cursor, limit);
       for (const { name, data, number } of page) {
-        this.outbox.send({ name, data, number });
+        this.writer.send({ name, data, number });
         this.#cursor = number;
         if (name === "state.changed") this.#state = data.state;
       }
       if (page.length < PAGE) return;
-      await this.outbox.drained();
+      await this.writer.drained();
     }
   }
 
@@ -163,21 +163,21 @@ class ConversationStream {
       this.#sendDeleted();
       return;
     }
-    this.outbox.send({ name: "resync", data: {} });
+    this.writer.send({ name: "resync", data: {} });
     this.#sendSnapshot(snapshot);
     this.#sendSynced();
   }
 
   /** Repeats what the database could not answer, while the client is there. */
   async #persist(read: () => Promise<void>): Promise<void> {
-    while (this.outbox.isOpen) {
+    while (this.writer.isOpen) {
       try {
         await read();
         return;
       } catch (error) {
         if (!isUnavailable(error)) throw error;
         await Promise.race([
-          this.outbox.closed,
+          this.writer.closed,
           new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref()),
         ]);
       }
@@ -190,18 +190,18 @@ class ConversationStream {
   }
 
   #sendSnapshot(snapshot: Snapshot): void {
-    this.outbox.send({ name: "snapshot", data: snapshot });
+    this.writer.send({ name: "snapshot", data: snapshot });
     this.#cursor = snapshot.lastEvent;
     this.#state = snapshot.conversation.state;
   }
 
   #sendSynced(): void {
-    this.outbox.send({ name: "synced", data: { lastEvent: this.#cursor } });
+    this.writer.send({ name: "synced", data: { lastEvent: this.#cursor } });
   }
 
   #sendDeleted(): void {
-    this.outbox.send({ name: "conversation.deleted", data: {} });
-    this.outbox.end();
+    this.writer.send({ name: "conversation.deleted", data: {} });
+    this.writer.end();
   }
 
   #add(task: Task): void {
@@ -209,7 +209,7 @@ class ConversationStream {
       // Before `synced` the client does not know yet what the text belongs to.
       if (!this.#tailing) return;
       this.#liveBytes += Buffer.byteLength(task.event.data.text);
-      if (this.#liveBytes > LIVE_LIMIT) return this.outbox.cut();
+      if (this.#liveBytes > LIVE_LIMIT) return this.writer.cut();
     }
     // Only the newest of several commits matters; its place after the live text before it does.
     if (task.kind !== "live" && task.kind !== "deleted" && this.#tasks.at(-1)?.kind === task.kind)
@@ -220,10 +220,10 @@ class ConversationStream {
 
   /** Waits for the next task; null when the stream is closed. */
   async #next(): Promise<Task | null> {
-    while (this.#tasks.length === 0 && this.outbox.isOpen) {
+    while (this.#tasks.length === 0 && this.writer.isOpen) {
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
-    return this.outbox.isOpen ? (this.#tasks.shift() ?? null) : null;
+    return this.writer.isOpen ? (this.#tasks.shift() ?? null) : null;
   }
 }
 

@@ -8,7 +8,7 @@ import type { Unsubscribe } from "../../db/notifications.ts";
 import { type ConversationView, readSnapshot } from "../../db/views.ts";
 import type { Deps } from "../deps.ts";
 import type { Notice } from "./hub.ts";
-import { Outbox, type ServerSentEvent } from "./outbox.ts";
+import { SseWriter, type ServerSentEvent } from "./sse-writer.ts";
 
 /** Bytes that may wait for one client. */
 const WAITING_LIMIT = 1024 * 1024;
@@ -18,13 +18,13 @@ const RETRY_MS = 500;
 
 export type ListStreams = {
   /** A new client's stream. */
-  open(): Outbox;
+  open(): SseWriter;
 };
 
 type Wanted = Pick<Deps, "db" | "hub" | "report"> & { readonly heartbeatMs?: number };
 
 export function createListStreams(deps: Wanted): ListStreams {
-  const clients = new Set<Outbox>();
+  const clients = new Set<SseWriter>();
   const told = new Map<string, { readonly facts: string; readonly state: string }>();
   const changed = new Set<string>();
   let unwatch: Unsubscribe | null = null;
@@ -96,7 +96,7 @@ export function createListStreams(deps: Wanted): ListStreams {
 
   return {
     open() {
-      const client = new Outbox(undefined, deps.heartbeatMs);
+      const client = new SseWriter(undefined, deps.heartbeatMs);
       clients.add(client);
       unwatch ??= deps.hub.watchAll(receive);
       void client.closed.then(() => {

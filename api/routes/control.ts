@@ -10,7 +10,7 @@ import {
 } from "../../protocol/workflow.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
-import { awaitStep } from "../projection.ts";
+import { awaitRevision } from "../projection.ts";
 import { acceptEmptyBody, createRouter } from "../router.ts";
 import { conversationParams, pending } from "../schemas/common.ts";
 import { mode } from "../schemas/conversation.ts";
@@ -146,9 +146,9 @@ export function controlRoutes(deps: Deps) {
     if (row === null) throw notFound();
     return row;
   };
-  /** Nothing when the row shows the step. */
-  const shown = async (id: string, step: number): Promise<{ pending?: true }> =>
-    (await awaitStep(deps, id, step)) ? {} : { pending: true };
+  /** Nothing when the row shows the revision. */
+  const shown = async (id: string, revision: number): Promise<{ pending?: true }> =>
+    (await awaitRevision(deps, id, revision)) ? {} : { pending: true };
 
   return createRouter()
     .openapi(cancel, async (c) => {
@@ -158,14 +158,14 @@ export function controlRoutes(deps: Deps) {
       const exists = async (): Promise<void> => {
         await rowOf(id);
       };
-      const { step, state } = await workflows.update(id, cancelUpdate, [{ clearQueue }], exists);
-      return c.json({ state, ...(await shown(id, step)) }, 202);
+      const { revision, state } = await workflows.update(id, cancelUpdate, [{ clearQueue }], exists);
+      return c.json({ state, ...(await shown(id, revision)) }, 202);
     })
     .openapi(approve, async (c) => {
       const { id } = c.req.valid("param");
       const asked = { ...c.req.valid("json"), row: await rowOf(id) };
-      const { step, mode, state } = await workflows.update(id, decideUpgradeUpdate, [asked]);
-      return c.json({ mode, state, ...(await shown(id, step)) }, 202);
+      const { revision, mode, state } = await workflows.update(id, decideUpgradeUpdate, [asked]);
+      return c.json({ mode, state, ...(await shown(id, revision)) }, 202);
     })
     .openapi(changeMode, async (c) => {
       const { id } = c.req.valid("param");
@@ -176,15 +176,15 @@ export function controlRoutes(deps: Deps) {
           "Unrestricted mode is asked for by the agent and approved by you: send a message that says what it should do.",
         );
       }
-      const { step, mode } = await workflows.update(id, downgradeUpdate, [{ row }]);
-      return c.json({ mode, ...(await shown(id, step)) }, 202);
+      const { revision, mode } = await workflows.update(id, downgradeUpdate, [{ row }]);
+      return c.json({ mode, ...(await shown(id, revision)) }, 202);
     })
     .openapi(continuation, async (c) => {
       const { id } = c.req.valid("param");
       const row = await rowOf(id);
-      const { step, state } = await workflows.update(id, triggerContinuationUpdate, [
+      const { revision, state } = await workflows.update(id, triggerContinuationUpdate, [
         { triggerContinuation: true, row },
       ]);
-      return c.json({ state, ...(await shown(id, step)) }, 202);
+      return c.json({ state, ...(await shown(id, revision)) }, 202);
     });
 }

@@ -11,10 +11,10 @@ import {
 } from "../../db/conversations.ts";
 import { type ConversationView, getConversation } from "../../db/views.ts";
 import { archiveUpdate, removeUpdate } from "../../protocol/workflow.ts";
-import { createConversation } from "../creating.ts";
+import { createConversation } from "../create-conversation.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
-import { awaitStep } from "../projection.ts";
+import { awaitRevision } from "../projection.ts";
 import { createRouter, invalidRequest } from "../router.ts";
 import { conversationParams } from "../schemas/common.ts";
 import {
@@ -190,8 +190,8 @@ export function conversationRoutes(deps: Deps) {
       if (row === null) throw notFound();
       let shown = true;
       if (archived !== undefined) {
-        const { step } = await workflows.update(id, archiveUpdate, [{ archived, row }]);
-        shown = await awaitStep(deps, id, step);
+        const { revision } = await workflows.update(id, archiveUpdate, [{ archived, row }]);
+        shown = await awaitRevision(deps, id, revision);
       }
       if (title !== undefined && !(await setTitle(db, id, title.trim()))) throw notFound();
       const changed = await read(id);

@@ -3,7 +3,7 @@ import { createRoute, z } from "@hono/zod-openapi";
 import type { Deps } from "../deps.ts";
 import { openConversationStream } from "../events/conversation-stream.ts";
 import { createListStreams } from "../events/list-stream.ts";
-import type { Outbox } from "../events/outbox.ts";
+import type { SseWriter } from "../events/sse-writer.ts";
 import { createRouter } from "../router.ts";
 import { conversationParams } from "../schemas/common.ts";
 import { eventData } from "../schemas/event.ts";
@@ -62,12 +62,12 @@ export function eventRoutes(deps: Deps) {
     router.openAPIRegistry.register(`Event.${name}`, schema.openapi(`Event.${name}`));
   }
 
-  const open = new Set<Outbox>();
+  const open = new Set<SseWriter>();
   deps.closing.addEventListener("abort", () => {
     for (const outbox of open) outbox.end();
   });
 
-  const respond = (outbox: Outbox): Response => {
+  const respond = (outbox: SseWriter): Response => {
     if (deps.closing.aborted) outbox.end();
     else open.add(outbox);
     void outbox.closed.then(() => open.delete(outbox));

@@ -1,18 +1,19 @@
-/** Owns: the messages of a conversation: reading, sending, withdrawing, and the pictures in them. */
+/** Owns: the messages of a conversation: reading, sending, withdrawing, and the images in them. */
 import { createRoute, z } from "@hono/zod-openapi";
 import { conversationExists, versionOf } from "../../db/conversations.ts";
 import { getImage } from "../../db/images.ts";
 import { findMessage, readMessages } from "../../db/messages.ts";
+import { IMAGE_HASH } from "../../protocol/formats.ts";
 import { withdrawMessageUpdate } from "../../protocol/workflow.ts";
 import type { Deps } from "../deps.ts";
 import { readImages } from "../images.ts";
 import { notFound, Problem } from "../problem.ts";
-import { awaitStep } from "../projection.ts";
+import { awaitRevision } from "../projection.ts";
 import { createRouter } from "../router.ts";
 import { conversationParams, pathId, queryInteger } from "../schemas/common.ts";
 import { newMessage, sentMessage, storedMessage } from "../schemas/message.ts";
 import { BODY, problems } from "../schemas/problem.ts";
-import { sendMessage } from "../sending.ts";
+import { sendMessage } from "../send-message.ts";
 
 const tags = ["Messages"];
 const MAX_SEQUENCE = 2 ** 31 - 1;
@@ -98,13 +99,13 @@ const image = createRoute({
   path: "/api/conversations/{id}/images/{hash}",
   operationId: "readImage",
   tags,
-  summary: "Read a picture",
+  summary: "Read an image",
   description: "The bytes under their hash: they never change, so they may be cached for ever.",
   request: {
     params: conversationParams.extend({
       hash: z
         .string()
-        .regex(/^[0-9a-f]{64}$/)
+        .regex(IMAGE_HASH)
         .openapi({
           param: { name: "hash", in: "path" },
           description: "Lower-case hex SHA-256 of the bytes.",
@@ -132,8 +133,8 @@ export function messageRoutes(deps: Deps) {
     })
     .openapi(send, async (c) => {
       const message = c.req.valid("json");
-      const pictures = () => readImages(message, "", c.req.raw.signal);
-      const sent = await sendMessage(deps, c.req.valid("param").id, message, pictures);
+      const prepareImages = () => readImages(message, "", c.req.raw.signal);
+      const sent = await sendMessage(deps, c.req.valid("param").id, message, prepareImages);
       return c.json(sent, 202);
     })
     .openapi(withdraw, async (c) => {
@@ -141,8 +142,8 @@ export function messageRoutes(deps: Deps) {
       const row = await versionOf(db, id);
       if (row === null) throw notFound();
       try {
-        const { step } = await workflows.update(id, withdrawMessageUpdate, [{ messageId, row }]);
-        await awaitStep(deps, id, step);
+        const { revision } = await workflows.update(id, withdrawMessageUpdate, [{ messageId, row }]);
+        await awaitRevision(deps, id, revision);
       } catch (error) {
         const delivered = error instanceof Problem && error.code === "already_delivered";
         // The workflow knows what waits; which ids there ever were, the tables know.

@@ -2,7 +2,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Deps } from "../deps.ts";
 import { Problem } from "../problem.ts";
-import type { Pulse } from "../pulse.ts";
+import type { DatabaseProbe } from "../database-probe.ts";
 import { createRouter } from "../router.ts";
 import { sandbox } from "../schemas/conversation.ts";
 import { text } from "../schemas/common.ts";
@@ -29,7 +29,7 @@ const listModels = createRoute({
                 contextWindow: z.int(),
                 maxOutputTokens: z.int(),
                 thinking: z.enum(["adaptive", "none"]),
-                maxImages: z.int().openapi({ description: "Pictures in one request; 0: it sees none." }),
+                maxImages: z.int().openapi({ description: "Images in one request; 0: it sees none." }),
                 default: z.boolean(),
                 scripted: z.boolean(),
               }),
@@ -119,11 +119,11 @@ const metrics = createRoute({
   responses: { 200: { description: "Samples.", content: plain }, ...problems() },
 });
 
-export function systemRoutes(deps: Deps, pulse: Pulse) {
+export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
   const { models, defaultModel, workflows, toolHost } = deps;
 
   const databaseMissing = async (): Promise<"postgres"[]> =>
-    (await pulse.feel()) === "answers" ? [] : ["postgres"];
+    (await probe.check()) === "answers" ? [] : ["postgres"];
 
   return createRouter()
     .openapi(listModels, async (c) => {

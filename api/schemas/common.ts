@@ -1,8 +1,8 @@
 /** Owns: what the schemas of requests and answers have in common. */
 import { z } from "@hono/zod-openapi";
 import type { Json } from "../../machine/message.ts";
-import { jsonBytes, TEXT_BYTES } from "../../machine/size.ts";
-import { CLIENT_ID } from "../ids.ts";
+import { jsonBytes } from "../../machine/size.ts";
+import { CLIENT_ID, MAX_MESSAGE_JSON_BYTES, MAX_TEXT_BYTES } from "../../protocol/formats.ts";
 
 /**
  * The schema of an answer. Answers are documented by it and not run through it, so it has the type of what is
@@ -53,24 +53,21 @@ export const queryInteger = (least: number, most: number) => {
   return parameter(integer.optional());
 };
 
-/** Bytes of UTF-8 of any text that a client sends. */
-export const TEXT_LIMIT = 256 * 1024;
-
 /** Marks an issue that is answered with 413. */
 export const TOO_LARGE = { tooLarge: true } as const;
 
-export const text = z.string().refine((value) => Buffer.byteLength(value) <= TEXT_LIMIT, {
-  message: `Text has at most ${TEXT_LIMIT} bytes.`,
+export const text = z.string().refine((value) => Buffer.byteLength(value) <= MAX_TEXT_BYTES, {
+  message: `Text has at most ${MAX_TEXT_BYTES} bytes.`,
   params: TOO_LARGE,
 });
 
 /** A text that goes through Temporal: control characters take several bytes there. */
-export const messageText = text.refine((value) => jsonBytes(value) <= TEXT_BYTES, {
-  message: `Text has at most ${TEXT_BYTES} bytes with its control characters escaped.`,
+export const messageText = text.refine((value) => jsonBytes(value) <= MAX_MESSAGE_JSON_BYTES, {
+  message: `Text has at most ${MAX_MESSAGE_JSON_BYTES} bytes with its control characters escaped.`,
   params: TOO_LARGE,
 });
 
-/** A step is committed, but the rows that clients read do not show it yet. */
+/** A change is committed, but the rows that clients read do not show it yet. */
 export const pending = z
   .literal(true)
   .optional()

@@ -2,6 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { IMAGE_TYPES } from "../../images/format.ts";
 import type { Message } from "../../machine/message.ts";
+import { MAX_MESSAGE_IMAGES } from "../../protocol/formats.ts";
 import { answer, clientId, messageText, pending, time } from "./common.ts";
 
 export const delivery = z.enum(["direct", "steer", "followUp"]).openapi({
@@ -127,7 +128,7 @@ const sentImage = z.strictObject({
   mediaType: z.string().openapi({ example: "image/png", description: `One of ${IMAGE_TYPES.join(", ")}.` }),
   data: z.string().openapi({
     description:
-      "Base64. At most 10 MiB and 50 megapixels. It is kept upright, scaled to 1568 pixels on its long side, without its metadata; of an animation its first picture.",
+      "Base64. At most 10 MiB and 50 megapixels. It is kept upright, scaled to 1568 pixels on its long side, without its metadata; of an animation its first image.",
   }),
 });
 
@@ -140,7 +141,7 @@ export const newMessage = z
     id: clientId(
       "Makes the submit idempotent: the same id and text again is answered as it stands.",
     ).optional(),
-    images: z.array(sentImage).max(20).optional(),
+    images: z.array(sentImage).max(MAX_MESSAGE_IMAGES).optional(),
     delivery: delivery.optional(),
   })
   .refine((message) => message.text.trim() !== "" || (message.images ?? []).length > 0, {

@@ -1,7 +1,7 @@
 /**
  * Owns: how the development server is run: its flags, its settings, and when it is ready. A workflow's hand-offs are
  * five times slower with the server's defaults.
- * Not here: who restarts it (processes.ts), where the program comes from (find.ts).
+ * Not here: who restarts it (process-manager.ts), where the program comes from (find.ts).
  */
 import { spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
@@ -15,7 +15,7 @@ import type { UiAddress } from "./ui.ts";
 const POLLS_PER_SECOND = 2000;
 
 /**
- * A workflow task that is lost with its worker is missed when its time is over: 2 s (WORKFLOW_TASK_TIMEOUT), from the
+ * A workflow task that is lost with its worker is missed when its time is over: 2 s (WORKFLOW_TASK_TIMEOUT_MS), from the
  * fourth loss in a row on so much longer, doubled each time. By default it grows to ten minutes, in which the
  * conversation does nothing and not even a Stop gets through.
  */

@@ -4,7 +4,7 @@ import { openConversationStream } from "../../api/events/conversation-stream.ts"
 import { commit } from "../../db/commit.ts";
 import { deleteConversation, setTitle } from "../../db/conversations.ts";
 import { publishLive } from "../../db/notifications.ts";
-import type { Batch } from "../../protocol/commit.ts";
+import type { Revision } from "../../protocol/commit.ts";
 import type { State } from "../../machine/conversation.ts";
 import { chain, createConversation, type Fields, userMessage, valueWith, warned } from "../db/fixtures.ts";
 import { EventReader } from "./sse.ts";
@@ -17,7 +17,7 @@ const follow = async (id: string, query = "", headers: Record<string, string> = 
   new EventReader(await get(`/api/conversations/${id}/events${query}`, { headers }));
 
 /** Commits one more batch. */
-async function add(id: string, head: Batch, fields: Fields): Promise<Batch> {
+async function add(id: string, head: Revision, fields: Fields): Promise<Revision> {
   const [next] = chain([fields], head);
   if (next === undefined) throw new Error("a chain of one has a head");
   await commit(db, id, [next]);

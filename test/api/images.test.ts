@@ -1,5 +1,5 @@
 /**
- * Pictures in the running system (REQ-BED-013): from the person to the model and back to the person, with every way of
+ * Images in the running system (REQ-BED-013): from the person to the model and back to the person, with every way of
  * delivery; what is not accepted leaves nothing behind; a long conversation full of them stays one that goes on.
  */
 import { randomUUID } from "node:crypto";
@@ -11,7 +11,7 @@ import { hold } from "../../local/scripted/cues.ts";
 import { readImageHeader } from "../../local/scripted/images.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import type { ImageBlock, Message } from "../../machine/message.ts";
-import { picture, sentPicture, type Format } from "../support/pictures.ts";
+import { encodedImage, sentImage, type Format } from "../support/images.ts";
 import { startSystem } from "../support/system.ts";
 import { EventReader } from "./sse.ts";
 import { bodyOf, problemOf, serveApi, startApiOn } from "./support.ts";
@@ -60,8 +60,8 @@ const imagesOf = (messages: readonly Message[]): readonly ImageBlock[] =>
       : [],
   );
 
-/** Media types and sizes of the pictures of a request, as the provider read them. */
-function picturesIn(request: { readonly json: unknown }): string[] {
+/** Media types and sizes of the images of a request, as the provider read them. */
+function imagesIn(request: { readonly json: unknown }): string[] {
   const found: string[] = [];
   JSON.stringify(request.json, (_, value: unknown) => {
     if (typeof value === "object" && value !== null && "media_type" in value && "data" in value) {
@@ -75,12 +75,12 @@ function picturesIn(request: { readonly json: unknown }): string[] {
 
 const refusals = () => system.model.requests.filter(({ refusal }) => refusal !== null);
 
-describe("a message with pictures", () => {
+describe("a message with images", () => {
   test("reaches the model as the person sent it; the person gets the same bytes back", async () => {
     const { key, tag } = script(say("A square, and others."));
     const formats: readonly Format[] = ["png", "jpeg", "gif", "webp"];
     const images = await Promise.all(
-      formats.map((format) => sentPicture(format, { width: 2000, height: 1000 })),
+      formats.map((format) => sentImage(format, { width: 2000, height: 1000 })),
     );
     const id = await create();
     const events = await follow(id);
@@ -89,9 +89,7 @@ describe("a message with pictures", () => {
     await events.cancel();
 
     const [request] = system.model.requestsOf(key);
-    expect(picturesIn(request ?? { json: null })).toEqual(
-      formats.map((format) => `image/${format} 1568x784`),
-    );
+    expect(imagesIn(request ?? { json: null })).toEqual(formats.map((format) => `image/${format} 1568x784`));
     const stored = imagesOf(await messagesOf(id));
     expect(stored.map(({ mediaType, width, height }) => [mediaType, width, height])).toEqual(
       formats.map((format) => [`image/${format}`, 1568, 784]),
@@ -107,9 +105,9 @@ describe("a message with pictures", () => {
   });
 
   test("may have no text; and a conversation may begin with one", async () => {
-    const images = [await sentPicture("png", { seed: 2 })];
+    const images = [await sentImage("png", { seed: 2 })];
     const { tag } = script(say("Seen."));
-    const id = await create({ title: "Pictures", message: { text: tag, images } });
+    const id = await create({ title: "Images", message: { text: tag, images } });
     expect(imagesOf(await messagesOf(id))).toHaveLength(1);
     const alone = await create();
     const sent = await accepted(alone, { text: "", images });
@@ -117,14 +115,14 @@ describe("a message with pictures", () => {
     expect((await messagesOf(alone))[0]?.content).toEqual([expect.objectContaining({ type: "image" })]);
   });
 
-  test("may be a steer or a follow-up: it waits with its pictures, and they go along", async () => {
+  test("may be a steer or a follow-up: it waits with its images, and they go along", async () => {
     const held = hold();
     const { key, tag } = script(say("Let me ", held, "see."), say("Steered."), say("Followed."));
     const id = await create();
     const events = await follow(id);
     await accepted(id, { text: `go ${tag}` });
     await held.reached;
-    const [steer, followUp] = [await sentPicture("jpeg", { seed: 3 }), await sentPicture("gif", { seed: 4 })];
+    const [steer, followUp] = [await sentImage("jpeg", { seed: 3 }), await sentImage("gif", { seed: 4 })];
     await accepted(id, { text: "like this", images: [steer], delivery: "steer" });
     await accepted(id, { text: "then this", images: [followUp], delivery: "followUp" });
     const { queue } = await bodyOf(await get(at(id)));
@@ -139,14 +137,14 @@ describe("a message with pictures", () => {
     // The follow-up starts at once: there is no rest in between.
     await events.until(isState("idle"));
     await events.cancel();
-    const seen = system.model.requestsOf(key).map(picturesIn);
+    const seen = system.model.requestsOf(key).map(imagesIn);
     expect(seen).toEqual([[], ["image/jpeg 40x30"], ["image/jpeg 40x30", "image/gif 40x30"]]);
   });
 
-  test("is idempotent by its id; with other pictures it is another message", async () => {
+  test("is idempotent by its id; with other images it is another message", async () => {
     const { tag } = script(say("Once."));
     const id = await create();
-    const [one, other] = [await sentPicture("png", { seed: 5 }), await sentPicture("png", { seed: 6 })];
+    const [one, other] = [await sentImage("png", { seed: 5 }), await sentImage("png", { seed: 6 })];
     const message = { text: `go ${tag}`, id: "m-1", images: [one] };
     const first = await accepted(id, message);
     expect(await accepted(id, message)).toEqual(first);
@@ -155,8 +153,8 @@ describe("a message with pictures", () => {
     expect(imagesOf(await messagesOf(id))).toHaveLength(1);
   });
 
-  test("the same picture in two conversations is stored once, and shown to both", async () => {
-    const images = [await sentPicture("png", { seed: 7 })];
+  test("the same image in two conversations is stored once, and shown to both", async () => {
+    const images = [await sentImage("png", { seed: 7 })];
     const ids = await Promise.all([create(), create()]);
     for (const id of ids) await accepted(id, { text: script(say("Yes.")).tag, images });
     const [hash, same] = await Promise.all(ids.map(async (id) => imagesOf(await messagesOf(id))[0]?.hash));
@@ -170,10 +168,10 @@ describe("a message with pictures", () => {
 });
 
 describe("limits", () => {
-  test("20 pictures are accepted, 21 are not", async () => {
+  test("20 images are accepted, 21 are not", async () => {
     const id = await create();
     const images = await Promise.all(
-      Array.from({ length: 21 }, (_, seed) => sentPicture("png", { seed: seed + 100 })),
+      Array.from({ length: 21 }, (_, seed) => sentImage("png", { seed: seed + 100 })),
     );
     const tooMany = await send("POST", at(id, "/messages"), { text: "x", images });
     expect(await problemOf(tooMany)).toMatchObject({ status: 422, code: "invalid_request" });
@@ -183,7 +181,7 @@ describe("limits", () => {
 
   test("10 MB are accepted within the body's limit, one byte more is not", async () => {
     const id = await create();
-    const small = await picture("png", { seed: 8 });
+    const small = await encodedImage("png", { seed: 8 });
     const padded = (bytes: number): object => ({
       mediaType: "image/png",
       data: Buffer.concat([small, Buffer.alloc(bytes - small.length)]).toString("base64"),
@@ -203,19 +201,19 @@ describe("limits", () => {
   });
 });
 
-test("one bad picture among good ones: 422 that names it, and nothing is stored", async () => {
+test("one bad image among good ones: 422 that names it, and nothing is stored", async () => {
   const id = await create();
-  const good = await sentPicture("png", { seed: 9 });
+  const good = await sentImage("png", { seed: 9 });
   const traces = async () => ({
     images: (await system.db.sql`select hash from images order by hash`).map((row) => String(row["hash"])),
     messages: await messagesOf(id),
     conversations: (await system.db.sql`select from conversations`).length,
   });
   const before = await traces();
-  const broken = (await picture("png", { noise: true })).subarray(0, 500).toString("base64");
+  const broken = (await encodedImage("png", { noise: true })).subarray(0, 500).toString("base64");
   for (const [bad, sentence] of [
     [
-      { mediaType: "image/png", data: (await picture("jpeg")).toString("base64") },
+      { mediaType: "image/png", data: (await encodedImage("jpeg")).toString("base64") },
       /says image\/png and is image\/jpeg/,
     ],
     [{ mediaType: "image/png", data: broken }, /broken/],
@@ -235,14 +233,17 @@ test("one bad picture among good ones: 422 that names it, and nothing is stored"
   expect(await traces()).toEqual(before);
 });
 
-describe("read of a picture", () => {
+describe("read of an image", () => {
   test("gives it to the model, and keeps it for the person", async () => {
     await writeFile(
       join(system.cwd, "shot.png"),
-      await picture("png", { width: 3136, height: 100, seed: 10 }),
+      await encodedImage("png", { width: 3136, height: 100, seed: 10 }),
     );
-    await writeFile(join(system.cwd, "lying.txt"), await picture("webp", { seed: 11 }));
-    await writeFile(join(system.cwd, "torn.jpg"), (await picture("jpeg", { noise: true })).subarray(0, 700));
+    await writeFile(join(system.cwd, "lying.txt"), await encodedImage("webp", { seed: 11 }));
+    await writeFile(
+      join(system.cwd, "torn.jpg"),
+      (await encodedImage("jpeg", { noise: true })).subarray(0, 700),
+    );
     const { key, tag } = script(
       say(
         toolCall("read", { path: "shot.png" }),
@@ -258,30 +259,30 @@ describe("read of a picture", () => {
     await events.cancel();
     const second = system.model.requestsOf(key)[1];
     expect(second?.refusal).toBeNull();
-    expect(picturesIn(second ?? { json: null })).toEqual(["image/png 1568x50", "image/webp 40x30"]);
+    expect(imagesIn(second ?? { json: null })).toEqual(["image/png 1568x50", "image/webp 40x30"]);
     const results = (await messagesOf(id)).flatMap((message) =>
       message.type === "tool" ? message.content : [],
     );
     expect(results.map(({ status }) => status)).toEqual(["completed", "completed", "failed"]);
     expect(results[0]?.output).toEqual([
-      { type: "text", text: expect.stringMatching(/shot\.png: a picture of 3136 × 100 pixels/) as string },
+      { type: "text", text: expect.stringMatching(/shot\.png: an image of 3136 × 100 pixels/) as string },
       expect.objectContaining({ type: "image", mediaType: "image/png", width: 1568, height: 50 }),
     ]);
     expect(results[2]?.output).toEqual([
-      { type: "text", text: expect.stringMatching(/cannot be shown as a picture.*broken/) as string },
+      { type: "text", text: expect.stringMatching(/cannot be shown as an image.*broken/) as string },
     ]);
     const shown = results[0]?.output[1] as ImageBlock;
     expect((await get(at(id, `/images/${shown.hash}`))).status).toBe(200);
   });
 });
 
-test("50 turns with pictures, beyond what one request holds: every request is accepted", async () => {
+test("50 turns with images, beyond what one request holds: every request is accepted", async () => {
   const key = randomUUID();
   const tag = system.model.script(key, (_, n) => say(`Seen ${n}.`));
-  // 100 pictures a request for this model; every tenth message has large ones, for the limit of bytes.
+  // 100 images a request for this model; every tenth message has large ones, for the limit of bytes.
   const id = await create({ model: "claude-haiku-4-5" });
   const large = await Promise.all(
-    [1, 2, 3].map((seed) => sentPicture("jpeg", { seed, width: 1568, height: 1568, noise: true })),
+    [1, 2, 3].map((seed) => sentImage("jpeg", { seed, width: 1568, height: 1568, noise: true })),
   );
   const events = await follow(id);
   let sent = 0;
@@ -289,7 +290,7 @@ test("50 turns with pictures, beyond what one request holds: every request is ac
     const images =
       turn % 10 === 0
         ? large
-        : await Promise.all([1, 2, 3].map((n) => sentPicture("png", { seed: turn * 10 + n })));
+        : await Promise.all([1, 2, 3].map((n) => sentImage("png", { seed: turn * 10 + n })));
     sent += images.length;
     await accepted(id, { text: turn === 1 ? `go ${tag}` : `and these? (${turn})`, images });
     await events.until(isState("idle"));
@@ -299,7 +300,7 @@ test("50 turns with pictures, beyond what one request holds: every request is ac
   const requests = system.model.requestsOf(key);
   expect(requests).toHaveLength(50);
   expect(refusals()).toEqual([]);
-  const counts = requests.map((request) => picturesIn(request).length);
+  const counts = requests.map((request) => imagesIn(request).length);
   // The newest ones always go along, and the oldest are dropped in few large steps: the cache is read in between.
   expect(Math.max(...counts)).toBeLessThanOrEqual(100);
   expect(counts.every((count) => count >= 3)).toBe(true);

@@ -7,14 +7,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { KnownModels } from "../../activities/models.ts";
+import { ModelRegistry } from "../../activities/model-registry.ts";
 import { knownModels } from "../../api/models.ts";
 import { openDatabase } from "../../db/connect.ts";
 import { createClient } from "../../llm/client.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
 import { MODELS } from "../../local/scripted/models.ts";
 import { answer, say, toolCall } from "../../local/scripted/script.ts";
-import { sentPicture } from "../support/pictures.ts";
+import { sentImage } from "../support/images.ts";
 import { startSystem } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
 import { EventReader } from "./sse.ts";
@@ -85,15 +85,15 @@ test("a conversation is counted by the window of its model: at 90 % of a small o
   expect(usage).toMatchObject({ contextWindow: 32_000 });
 });
 
-test("a model that sees no pictures is told that there is one", async () => {
+test("a model that sees no images is told that there is one", async () => {
   await learned();
   const id = await create(SMALL);
   const key = randomUUID();
   const tag = system.model.script(key, [say("I cannot see it.")]);
-  await send("POST", `/api/conversations/${id}/messages`, { text: tag, images: [await sentPicture()] });
+  await send("POST", `/api/conversations/${id}/messages`, { text: tag, images: [await sentImage()] });
   await untilState(id, "idle");
   const sent = JSON.stringify(system.model.requestsOf(key)[0]?.body.messages);
-  expect(sent).toContain("this model cannot see pictures");
+  expect(sent).toContain("this model cannot see images");
   expect(sent).not.toContain("base64");
 });
 
@@ -114,7 +114,7 @@ test("a worker asks the provider though the database cannot be read, and begins 
   const db = openDatabase("postgres://127.0.0.1:1/none");
   const client = createClient({ apiKey: "key", baseURL: system.model.url });
   const warnings: string[] = [];
-  const known = new KnownModels({
+  const known = new ModelRegistry({
     ...{ db, client, file: [], scripted: false },
     warn: (sentence) => warnings.push(sentence),
   });

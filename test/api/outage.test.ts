@@ -15,7 +15,7 @@ import { bodyOf, problemOf, type Requests, serveApi, startApiOn } from "./suppor
 import { proxyPostgres, startProxy } from "../support/tcp-proxy.ts";
 
 /** Milliseconds; a person who looks at a page that does not come is still there. */
-const PATIENCE = 9_000;
+const TIMEOUT_MS = 9_000;
 
 const postgres = await proxyPostgres(await freshDatabase());
 const [temporalHost = "", temporalPort = ""] = inject("temporalAddress").split(":");
@@ -68,7 +68,7 @@ async function expectUnavailable({ send }: Requests, calls: readonly Call[]): Pr
     const call = `${method} ${path}`;
     expect(await problemOf(response), call).toMatchObject({ status: 503, code: "unavailable" });
     expect(Number(response.headers.get("retry-after")), call).toBeGreaterThan(0);
-    expect(took, call).toBeLessThan(PATIENCE);
+    expect(took, call).toBeLessThan(TIMEOUT_MS);
   });
   await Promise.all(answers);
 }

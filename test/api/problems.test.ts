@@ -122,7 +122,7 @@ test("text of more than 256 KiB is too large, counted in bytes", async () => {
   expect((await send("POST", messages, { text: umlauts })).status).toBe(503);
 });
 
-test("pictures are refused as long as there is nothing that looks at them", async () => {
+test("images are refused as long as there is nothing that looks at them", async () => {
   const images = [{ mediaType: "image/png", data: "AAAA" }];
   const sent = await send("POST", messages, { text: "", images });
   expect(await problemOf(sent)).toMatchObject({ status: 422, code: "invalid_image" });

@@ -1,4 +1,4 @@
-/** Reading conversations, messages, sub-agents and pictures: from Postgres alone. */
+/** Reading conversations, messages, sub-agents and images: from Postgres alone. */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { commit } from "../../db/commit.ts";
@@ -84,7 +84,7 @@ test("children are the sub-agents; none is an empty list", async () => {
   expect(conversations).toMatchObject([{ id: child.id, parentId: id, userInitiated: false }]);
 });
 
-test("a picture is for the conversations that show it, and never changes", async () => {
+test("an image is for the conversations that show it, and never changes", async () => {
   const bytes = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 255]);
   const hash = createHash("sha256").update(bytes).digest("hex");
   const image = { type: "image", hash, mediaType: "image/png", width: 1, height: 1 } as const;

@@ -16,10 +16,10 @@ import {
   warned,
 } from "./fixtures.ts";
 
-test("four writers with the same batches: each batch is applied once", async () => {
+test("four writers with the same revisions: each revision is applied once", async () => {
   const db = await testDatabase();
   const { id, head } = await createConversation(db, {}, { title: "A title" });
-  const batches = chain(
+  const revisions = chain(
     Array.from({ length: 20 }, (_, n) => ({
       messages: [userMessage(n + 1, `message ${n}`)],
       notices: [warned],
@@ -27,10 +27,10 @@ test("four writers with the same batches: each batch is applied once", async () 
     head,
   );
   const writers = Array.from({ length: 4 }, async () => {
-    for (let n = 0; n < batches.length; n += 1) {
+    for (let n = 0; n < revisions.length; n += 1) {
       // Everything that may be unconfirmed is carried along.
-      const committed = await commit(db, id, batches.slice(Math.max(0, n - 3), n + 1));
-      expect(committed.fork).toBe(false);
+      const committed = await commit(db, id, revisions.slice(Math.max(0, n - 3), n + 1));
+      expect(committed.diverged).toBe(false);
       expect(committed.confirmed).toBeGreaterThanOrEqual(n + 2);
     }
   });
@@ -38,24 +38,24 @@ test("four writers with the same batches: each batch is applied once", async () 
   const events = await readEvents(db, id, 0, 100);
   expect(events.map((event) => event.number)).toEqual(Array.from({ length: 40 }, (_, n) => n + 1));
   expect(events.map((event) => event.name)).toEqual(
-    batches.flatMap(() => ["message.added", "context.warned"]),
+    revisions.flatMap(() => ["message.added", "context.warned"]),
   );
   expect((await readMessages(db, id, { limit: 100 })).map((message) => message.sequence)).toEqual(
-    batches.map((_, n) => n + 1),
+    revisions.map((_, n) => n + 1),
   );
 });
 
 test("titles given meanwhile take their event numbers in turn", async () => {
   const db = await testDatabase();
   const { id, head } = await createConversation(db, {}, { title: "Before" });
-  const batches = chain(
+  const revisions = chain(
     Array.from({ length: 15 }, () => ({ notices: [warned] })),
     head,
   );
   await Promise.all([
     ...Array.from({ length: 15 }, (_, n) => setTitle(db, id, `Title ${n}`)),
     (async () => {
-      for (const batch of batches) await commit(db, id, [batch]);
+      for (const revision of revisions) await commit(db, id, [revision]);
     })(),
   ]);
   const events = await readEvents(db, id, 0, 100);
@@ -63,18 +63,18 @@ test("titles given meanwhile take their event numbers in turn", async () => {
   expect((await getConversation(db, id))?.lastEvent).toBe(30);
 });
 
-test("two openings at once: one row, and the loser learns that it is a fork", async () => {
+test("two openings at once: one row, and the loser learns that the row is another history", async () => {
   const db = await testDatabase();
   for (let round = 0; round < 10; round += 1) {
     const id = newId();
     const rivals = [chain([{}]), chain([{}])].flat();
     const results = await Promise.all(
-      rivals.map((batch) => commit(db, id, [batch], { config: configOf(id), title: "Same" })),
+      rivals.map((revision) => commit(db, id, [revision], { config: configOf(id), title: "Same" })),
     );
-    const [winner, ...others] = results.filter((result) => !result.fork);
+    const [winner, ...others] = results.filter((result) => !result.diverged);
     expect(others).toEqual([]);
-    const loser = results.find((result) => result.fork);
-    expect(loser).toEqual({ ...winner, fork: true });
+    const loser = results.find((result) => result.diverged);
+    expect(loser).toEqual({ ...winner, diverged: true });
   }
 });
 
@@ -84,7 +84,7 @@ test("conversations opened at once with one title have slugs of their own", asyn
   const results = await Promise.all(
     ids.map((id) => commit(db, id, chain([{}]), { config: configOf(id), title: "Same" })),
   );
-  expect(results.filter((result) => result.fork)).toEqual([]);
+  expect(results.filter((result) => result.diverged)).toEqual([]);
   const views = await Promise.all(ids.map((id) => getConversation(db, id)));
   expect(new Set(views.map((view) => view?.slug)).size).toBe(8);
 });
@@ -92,12 +92,12 @@ test("conversations opened at once with one title have slugs of their own", asyn
 test("a commit waits for another connection that holds the row, and then follows from what that wrote", async () => {
   const db = await ownDatabase();
   const { id, head } = await createConversation(db);
-  const [batch] = chain([{ notices: [warned] }], head);
-  if (batch === undefined) throw new Error("a chain of one has a head");
+  const [revision] = chain([{ notices: [warned] }], head);
+  if (revision === undefined) throw new Error("a chain of one has a head");
   const order: string[] = [];
   const waiting = await db.sql.begin(async (transaction) => {
-    await transaction`update conversations set batch_id = 'rewritten' where id = ${id}`;
-    const committing = commit(db, id, [batch]).then((committed) => {
+    await transaction`update conversations set revision_id = 'rewritten' where id = ${id}`;
+    const committing = commit(db, id, [revision]).then((committed) => {
       order.push("committed");
       return committed;
     });
@@ -111,6 +111,6 @@ test("a commit waits for another connection that holds the row, and then follows
     order.push("released");
     return { committing };
   });
-  expect(await waiting.committing).toMatchObject({ batchId: "rewritten", fork: true });
+  expect(await waiting.committing).toMatchObject({ revisionId: "rewritten", diverged: true });
   expect(order).toEqual(["released", "committed"]);
 });

@@ -7,10 +7,10 @@ import { expect, test } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { versionOf } from "../../db/conversations.ts";
 import { readMessages } from "../../db/messages.ts";
-import type { Batch, RowVersion } from "../../protocol/commit.ts";
+import type { Revision, RowVersion } from "../../protocol/commit.ts";
 import { newConversation } from "../../machine/conversation.ts";
-import { Ledger } from "../../workflows/ledger.ts";
-import { stepId } from "../../workflows/step-id.ts";
+import { Outbox } from "../../workflows/outbox.ts";
+import { newRevisionId } from "../../workflows/revision-id.ts";
 import { createConversation, testDatabase, userMessage } from "./fixtures.ts";
 
 const AT = Date.parse("2026-01-01T00:00:00Z");
@@ -18,11 +18,11 @@ const db = await testDatabase();
 
 /** One workflow run as its commits show it: what it recorded, and whether it was told that the row is another's. */
 class Writer {
-  readonly ledger: Ledger;
+  readonly outbox: Outbox;
   readonly texts: string[] = [];
   isDiverged = false;
   /** What was sent before, for a delivery that comes twice or late. */
-  readonly #sent: (readonly Batch[])[] = [];
+  readonly #sent: (readonly Revision[])[] = [];
   readonly #id: string;
   readonly #name: string;
   readonly #previous: number;
@@ -31,7 +31,7 @@ class Writer {
     this.#id = id;
     this.#name = name;
     this.#previous = messages;
-    this.ledger = new Ledger(row);
+    this.outbox = new Outbox(row);
   }
 
   /** Both write at the same time, by the clock: only what they write differs. */
@@ -39,32 +39,32 @@ class Writer {
     const text = `${this.#name} ${this.texts.length + 1}`;
     this.texts.push(text);
     const message = userMessage(this.#previous + this.texts.length, text);
-    const id = stepId(this.ledger.batchId ?? "", AT, text);
+    const id = newRevisionId(this.outbox.revisionId ?? "", AT, text);
     const conversation = newConversation("unrestricted", 1_000);
-    this.ledger.record(id, { conversation, messages: [message], notices: [] }, null, AT);
+    this.outbox.record(id, { conversation, messages: [message], notices: [] }, null, AT);
   }
 
   async commit(): Promise<void> {
-    const batches = this.ledger.unconfirmed;
-    this.#sent.push(batches);
-    await this.#send(batches);
+    const revisions = this.outbox.unconfirmed;
+    this.#sent.push(revisions);
+    await this.#send(revisions);
   }
 
   async sendAgain(which: number): Promise<void> {
-    const batches = this.#sent[which % Math.max(1, this.#sent.length)];
-    if (batches !== undefined) await this.#send(batches);
+    const revisions = this.#sent[which % Math.max(1, this.#sent.length)];
+    if (revisions !== undefined) await this.#send(revisions);
   }
 
   /** As a workflow does that has nothing to commit and wants to know. */
   async verify(): Promise<void> {
     await this.commit();
     const row = await versionOf(db, this.#id);
-    if (row === null || !this.ledger.has(row)) this.isDiverged = true;
+    if (row === null || !this.outbox.has(row)) this.isDiverged = true;
   }
 
-  async #send(batches: readonly Batch[]): Promise<void> {
-    const answer = await commit(db, this.#id, batches);
-    if (!this.isDiverged && this.ledger.confirm(answer) === "fork") this.isDiverged = true;
+  async #send(revisions: readonly Revision[]): Promise<void> {
+    const answer = await commit(db, this.#id, revisions);
+    if (!this.isDiverged && this.outbox.confirm(answer) === "diverged") this.isDiverged = true;
   }
 }
 
@@ -87,7 +87,7 @@ test(
     await fc.assert(
       fc.asyncProperty(fc.nat(3), fc.array(turn, { maxLength: 14 }), async (beginning, turns) => {
         const { id, head } = await createConversation(db);
-        const first = new Writer(id, "both", { step: head.step, batchId: head.id }, 0);
+        const first = new Writer(id, "both", { revision: head.number, revisionId: head.id }, 0);
         for (let n = 0; n < beginning; n++) first.record();
         await first.commit();
         const row = await versionOf(db, id);
@@ -110,7 +110,7 @@ test(
         const contents = (await readMessages(db, id, { limit: 100 })).map(({ content }) => content);
         const expected = [...first.texts, ...(winners[0]?.texts ?? [])];
         expect(contents).toEqual(expected.map((text) => [{ type: "text", text }]));
-        expect(await versionOf(db, id)).toEqual(winners[0]?.ledger.confirmed);
+        expect(await versionOf(db, id)).toEqual(winners[0]?.outbox.confirmed);
       }),
       { numRuns: 150 },
     );

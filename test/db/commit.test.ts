@@ -5,7 +5,7 @@ import { lastEventOf, readEvents } from "../../db/events.ts";
 import { loadConversation } from "../../db/load.ts";
 import { readMessages } from "../../db/messages.ts";
 import { getConversation } from "../../db/views.ts";
-import { pack, type Batch } from "../../protocol/commit.ts";
+import { pack, type Revision } from "../../protocol/commit.ts";
 import type { Json } from "../../machine/message.ts";
 import {
   chain,
@@ -21,7 +21,7 @@ import {
   warned,
 } from "./fixtures.ts";
 
-function three(): [Batch, Batch, Batch] {
+function three(): [Revision, Revision, Revision] {
   const [first, second, third] = chain([
     { messages: [userMessage(1, "one")], conversation: valueWith({ sequence: 1 }), awaits: "a" },
     {
@@ -38,31 +38,31 @@ function three(): [Batch, Batch, Batch] {
 }
 
 describe("what is applied", () => {
-  test("batches are applied in order, and the answer names the row's step, batch and operation", async () => {
+  test("revisions are applied in order, and the answer names the row's revision and operation", async () => {
     const db = await testDatabase();
     const id = newId();
-    const batches = three();
+    const revisions = three();
     const createInput = { config: configOf(id), title: null };
-    expect(await commit(db, id, batches, createInput)).toEqual({
+    expect(await commit(db, id, revisions, createInput)).toEqual({
       confirmed: 3,
-      batchId: batches[2].id,
+      revisionId: revisions[2].id,
       awaits: "c",
       restarts: 0,
-      fork: false,
+      diverged: false,
     });
     expect((await readMessages(db, id, { limit: 10 })).map((m) => m.id)).toEqual(
-      batches.flatMap((batch) => batch.messages.map((m) => m.id)),
+      revisions.flatMap((revision) => revision.messages.map((m) => m.id)),
     );
     const loaded = await loadConversation(db, id);
-    expect(loaded?.conversation).toEqual(batches[2].conversation);
+    expect(loaded?.conversation).toEqual(revisions[2].conversation);
   });
 
   test("each message is one event, then each notice, numbered without gaps", async () => {
     const db = await testDatabase();
-    const batches = three();
+    const revisions = three();
     const id = newId();
-    await commit(db, id, batches.slice(0, 1), { config: configOf(id), title: null });
-    await commit(db, id, batches.slice(1));
+    await commit(db, id, revisions.slice(0, 1), { config: configOf(id), title: null });
+    await commit(db, id, revisions.slice(1));
     const events = await readEvents(db, id, 0, 100);
     expect(events.map(({ number, name }) => [number, name])).toEqual([
       [1, "message.added"],
@@ -70,7 +70,7 @@ describe("what is applied", () => {
       [3, "context.warned"],
       [4, "message.added"],
     ]);
-    expect(events[1]?.data).toEqual(batches[1].messages[0]);
+    expect(events[1]?.data).toEqual(revisions[1].messages[0]);
     expect(events[2]?.data).toEqual(warned.data);
     expect(await lastEventOf(db, id)).toBe(4);
   });
@@ -78,10 +78,10 @@ describe("what is applied", () => {
   test("the same commit twice changes nothing the second time", async () => {
     const db = await testDatabase();
     const id = newId();
-    const batches = three();
+    const revisions = three();
     const createInput = { config: configOf(id), title: null };
-    const first = await commit(db, id, batches, createInput);
-    const second = await commit(db, id, batches, createInput);
+    const first = await commit(db, id, revisions, createInput);
+    const second = await commit(db, id, revisions, createInput);
     expect(second).toEqual(first);
     expect(await lastEventOf(db, id)).toBe(4);
   });
@@ -89,10 +89,10 @@ describe("what is applied", () => {
   test("of two runs of one order the first performs; it may ask again, and a later order is valid", async () => {
     const db = await testDatabase();
     const id = newId();
-    const batches = three();
+    const revisions = three();
     const createInput = { config: configOf(id), title: null };
     const ask = (dispatchAttempt: number, by: string) =>
-      commit(db, id, batches, createInput, { operationId: "c", dispatchAttempt, by, restarts: 0 }).then(
+      commit(db, id, revisions, createInput, { operationId: "c", dispatchAttempt, by, restarts: 0 }).then(
         ({ awaits }) => awaits,
       );
     const rivals = await Promise.all(["a", "b", "c"].map((by) => ask(0, by)));
@@ -103,17 +103,17 @@ describe("what is applied", () => {
     expect(await ask(1, "d")).toBe("c");
     expect(await ask(0, winner)).toBeNull();
     const other = { operationId: "old", dispatchAttempt: 9, by: "x", restarts: 0 };
-    expect((await commit(db, id, batches, createInput, other)).awaits).toBe("c");
+    expect((await commit(db, id, revisions, createInput, other)).awaits).toBe("c");
   });
 
-  test("what was ordered before a restart of the whole system is not performed after it, its batches are applied", async () => {
+  test("what was ordered before a restart of the whole system is not performed after it, its revisions are applied", async () => {
     const db = await testDatabase();
     const id = newId();
-    const batches = three();
+    const revisions = three();
     const createInput = { config: configOf(id), title: null };
     const ask = (restarts: number, dispatchAttempt = 0) =>
-      commit(db, id, batches, createInput, { operationId: "c", dispatchAttempt, by: "me", restarts });
-    await commit(db, id, batches.slice(0, 2), createInput);
+      commit(db, id, revisions, createInput, { operationId: "c", dispatchAttempt, by: "me", restarts });
+    await commit(db, id, revisions.slice(0, 2), createInput);
     await db.sql`update conversations set restarts = 1 where id = ${id}`;
     expect(await ask(0)).toMatchObject({ confirmed: 3, awaits: null, restarts: 1 });
     expect(await ask(0, 1)).toMatchObject({ awaits: null });
@@ -124,46 +124,50 @@ describe("what is applied", () => {
   test("who may perform the operation gets the messages after the last one it knows, as they are stored", async () => {
     const db = await testDatabase();
     const id = newId();
-    const batches = three();
-    await commit(db, id, batches, { config: configOf(id), title: null });
+    const revisions = three();
+    await commit(db, id, revisions, { config: configOf(id), title: null });
     const stored = await readMessages(db, id, { limit: 10 });
     const [first] = stored;
     if (first === undefined) throw new Error("three were stored");
-    const ask = (since: { readonly id: string; readonly sequence: number }, by = "me", operationId = "c") =>
-      commitAndRead(db, id, pack(batches), {
+    const ask = (
+      lastRead: { readonly id: string; readonly sequence: number },
+      by = "me",
+      operationId = "c",
+    ) =>
+      commitAndRead(db, id, pack(revisions), {
         createInput: null,
         claim: { operationId, dispatchAttempt: 0, by, restarts: 0 },
-        since,
+        lastRead,
       });
-    expect((await ask(first)).news).toEqual(stored.slice(1));
-    expect((await ask({ id: "another", sequence: 1 })).news).toBeNull();
-    expect((await ask(first, "somebody else")).news).toBeNull();
-    expect((await ask(first, "me", "another")).news).toBeNull();
-    expect((await ask({ id: stored[2]?.id ?? "", sequence: 3 })).news).toEqual([]);
+    expect((await ask(first)).newMessages).toEqual(stored.slice(1));
+    expect((await ask({ id: "another", sequence: 1 })).newMessages).toBeNull();
+    expect((await ask(first, "somebody else")).newMessages).toBeNull();
+    expect((await ask(first, "me", "another")).newMessages).toBeNull();
+    expect((await ask({ id: stored[2]?.id ?? "", sequence: 3 })).newMessages).toEqual([]);
   });
 
   test("many messages are not answered with a commit", async () => {
     const db = await testDatabase();
     const id = newId();
     const messages = Array.from({ length: 102 }, (_, n) => userMessage(n + 1, "x"));
-    const batches = chain([{ messages, conversation: valueWith({ sequence: 102 }), awaits: "c" }]);
+    const revisions = chain([{ messages, conversation: valueWith({ sequence: 102 }), awaits: "c" }]);
     const createInput = { config: configOf(id), title: null };
     const ask = (sequence: number) => {
-      const since = { id: messages[sequence - 1]?.id ?? "", sequence };
+      const lastRead = { id: messages[sequence - 1]?.id ?? "", sequence };
       const claim = { operationId: "c", dispatchAttempt: 0, by: "me", restarts: 0 };
-      return commitAndRead(db, id, pack(batches), { createInput, claim, since });
+      return commitAndRead(db, id, pack(revisions), { createInput, claim, lastRead });
     };
-    expect((await ask(1)).news).toBeNull();
-    expect((await ask(2)).news).toHaveLength(100);
+    expect((await ask(1)).newMessages).toBeNull();
+    expect((await ask(2)).newMessages).toHaveLength(100);
   });
 
-  test("carried batches: those that are known are skipped, the rest is applied", async () => {
+  test("carried revisions: those that are known are skipped, the rest is applied", async () => {
     const db = await testDatabase();
     const id = newId();
     const [first, second, third] = three();
     await commit(db, id, [first], { config: configOf(id), title: null });
-    expect(await commit(db, id, [first, second])).toMatchObject({ confirmed: 2, fork: false });
-    expect(await commit(db, id, [first, second, third])).toMatchObject({ confirmed: 3, fork: false });
+    expect(await commit(db, id, [first, second])).toMatchObject({ confirmed: 2, diverged: false });
+    expect(await commit(db, id, [first, second, third])).toMatchObject({ confirmed: 3, diverged: false });
     expect(await readMessages(db, id, { limit: 10 })).toHaveLength(3);
   });
 
@@ -174,10 +178,10 @@ describe("what is applied", () => {
     await commit(db, id, [first, second, third], { config: configOf(id), title: null });
     expect(await commit(db, id, [first, second])).toEqual({
       confirmed: 3,
-      batchId: third.id,
+      revisionId: third.id,
       awaits: "c",
       restarts: 0,
-      fork: false,
+      diverged: false,
     });
     expect(await lastEventOf(db, id)).toBe(4);
   });
@@ -189,13 +193,13 @@ describe("what is applied", () => {
     const queueNow = async () => (await getConversation(db, id))?.queue;
     expect(await queueNow()).toEqual([one, two]);
     const changed = { ...one, text: "one, withdrawn and sent anew" };
-    const steps = chain(
+    const revisions = chain(
       [[one, two], [two, one], [two, changed], []].map((queue) => ({ conversation: valueWith({ queue }) })),
       head,
     );
-    for (const batch of steps) {
-      await commit(db, id, [batch]);
-      expect(await queueNow()).toEqual(batch.conversation.queue);
+    for (const revision of revisions) {
+      await commit(db, id, [revision]);
+      expect(await queueNow()).toEqual(revision.conversation.queue);
     }
   });
 
@@ -210,69 +214,73 @@ describe("what is applied", () => {
     ]);
   });
 
-  test("no batches: the row as it is", async () => {
+  test("no revisions: the row as it is", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db, { awaits: "x" });
     expect(await commit(db, id, [])).toEqual({
       confirmed: 1,
-      batchId: head.id,
+      revisionId: head.id,
       awaits: "x",
       restarts: 0,
-      fork: false,
+      diverged: false,
     });
   });
 });
 
-describe("a fork: nothing is written", () => {
-  test("a gap between the row and the batches, and out of order only the batches that follow", async () => {
+describe("a divergence: nothing is written", () => {
+  test("a gap between the row and the revisions, and out of order only the revisions that follow", async () => {
     const db = await testDatabase();
     const id = newId();
     const [first, second, third] = three();
     await commit(db, id, [first], { config: configOf(id), title: null });
     expect(await commit(db, id, [third])).toEqual({
       confirmed: 1,
-      batchId: first.id,
+      revisionId: first.id,
       awaits: "a",
       restarts: 0,
-      fork: true,
+      diverged: true,
     });
     expect(await readMessages(db, id, { limit: 10 })).toHaveLength(1);
-    expect(await commit(db, id, [second])).toMatchObject({ confirmed: 2, fork: false });
-    expect(await commit(db, id, [third])).toMatchObject({ confirmed: 3, fork: false });
+    expect(await commit(db, id, [second])).toMatchObject({ confirmed: 2, diverged: false });
+    expect(await commit(db, id, [third])).toMatchObject({ confirmed: 3, diverged: false });
   });
 
-  test("a gap among the batches", async () => {
+  test("a gap among the revisions", async () => {
     const db = await testDatabase();
     const id = newId();
     const [first, , third] = three();
     const createInput = { config: configOf(id), title: null };
-    expect(await commit(db, id, [first, third], createInput)).toMatchObject({ confirmed: 0, fork: true });
+    expect(await commit(db, id, [first, third], createInput)).toMatchObject({ confirmed: 0, diverged: true });
     expect(await loadConversation(db, id)).toBeNull();
   });
 
-  test("the row's step under another id", async () => {
+  test("the row's revision under another id", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
     const rival = { ...head, id: "another" };
     const [next] = chain([{ messages: [userMessage(1, "lost?")] }], rival);
-    expect(await commit(db, id, [rival])).toMatchObject({ confirmed: 1, batchId: head.id, fork: true });
+    expect(await commit(db, id, [rival])).toMatchObject({
+      confirmed: 1,
+      revisionId: head.id,
+      diverged: true,
+    });
     expect(await commit(db, id, next === undefined ? [] : [rival, next])).toMatchObject({
       confirmed: 1,
-      fork: true,
+      diverged: true,
     });
     expect(await readMessages(db, id, { limit: 10 })).toEqual([]);
   });
 
-  test("the next step after another batch", async () => {
+  test("the next revision after another one", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
-    const next = chain([{ messages: [userMessage(1, "lost?")] }, {}], { step: 1, id: "another" });
+    const next = chain([{ messages: [userMessage(1, "lost?")] }, {}], { number: 1, id: "another" });
     expect(await commit(db, id, next)).toEqual({
       confirmed: 1,
-      batchId: head.id,
+      revisionId: head.id,
       awaits: null,
       restarts: 0,
-      fork: true,
+      diverged: true,
     });
     expect(await lastEventOf(db, id)).toBe(0);
   });
@@ -281,17 +289,17 @@ describe("a fork: nothing is written", () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
     const [good] = chain([{ messages: [userMessage(1, "good")] }], head);
-    const [bad] = chain([{}], { step: 2, id: "another" });
+    const [bad] = chain([{}], { number: 2, id: "another" });
     if (good === undefined || bad === undefined) throw new Error("a chain of one has a head");
-    expect(await commit(db, id, [good, bad])).toMatchObject({ confirmed: 1, fork: true });
+    expect(await commit(db, id, [good, bad])).toMatchObject({ confirmed: 1, diverged: true });
     expect(await readMessages(db, id, { limit: 10 })).toEqual([]);
   });
 
-  test("no row and no createInput, or an createInput without the first batch", async () => {
+  test("no row and no createInput, or an createInput without the first revision", async () => {
     const db = await testDatabase();
     const id = newId();
     const [, second] = three();
-    const nothing = { confirmed: 0, batchId: null, awaits: null, restarts: 0, fork: true };
+    const nothing = { confirmed: 0, revisionId: null, awaits: null, restarts: 0, diverged: true };
     expect(await commit(db, id, three())).toEqual(nothing);
     expect(await commit(db, id, [second], { config: configOf(id), title: null })).toEqual(nothing);
     expect(await loadConversation(db, id)).toBeNull();
@@ -303,7 +311,7 @@ describe("a fork: nothing is written", () => {
     const config = configOf(id, { parentId: "gone", userInitiated: false });
     expect(await commit(db, id, three(), { config, title: null })).toMatchObject({
       confirmed: 0,
-      fork: true,
+      diverged: true,
     });
   });
 });
@@ -336,7 +344,7 @@ describe("createInput", () => {
     const db = await ownDatabase();
     const { id, head } = await createConversation(db);
     expect(await getConversation(db, id)).toMatchObject({ title: "New conversation" });
-    const batches = chain(
+    const revisions = chain(
       [
         { messages: [userMessage(1, "")] },
         { messages: [userMessage(2, "Look around")] },
@@ -344,7 +352,7 @@ describe("createInput", () => {
       ],
       head,
     );
-    for (const batch of batches) await commit(db, id, [batch]);
+    for (const revision of revisions) await commit(db, id, [revision]);
     expect(await getConversation(db, id)).toMatchObject({
       title: "Look around",
       slug: "new-conversation",
@@ -377,7 +385,7 @@ describe("createInput", () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db, {}, { title: "First" });
     const createInput = { config: configOf(id, { cwd: "/elsewhere" }), title: "Second" };
-    expect(await commit(db, id, [head], createInput)).toMatchObject({ confirmed: 1, fork: false });
+    expect(await commit(db, id, [head], createInput)).toMatchObject({ confirmed: 1, diverged: false });
     expect(await getConversation(db, id)).toMatchObject({ title: "First", cwd: "/home/me/app" });
   });
 });

@@ -208,11 +208,11 @@ describe("a new title", () => {
   });
 });
 
-test("a step is known of conversations that exist", async () => {
+test("the last revision is known of conversations that exist", async () => {
   const db = await testDatabase();
   const { id, head } = await createConversation(db);
   await commit(db, id, chain([{}], head));
-  expect(await versionOf(db, id)).toMatchObject({ step: 2 });
+  expect(await versionOf(db, id)).toMatchObject({ revision: 2 });
   expect(await conversationExists(db, id)).toBe(true);
   expect(await versionOf(db, "unknown")).toBeNull();
   expect(await conversationExists(db, "unknown")).toBe(false);
@@ -243,7 +243,7 @@ describe("removal", () => {
     expect(await deleteConversation(db, id)).toBe(false);
   });
 
-  test("that comes late leaves a conversation that has the id since then", async () => {
+  test("that comes late leaves a conversation that has the id cursor then", async () => {
     const db = await testDatabase();
     const { id } = await createConversation(db, { at: "2024-05-06T07:08:09.123Z" });
     expect(await deleteConversation(db, id, "2024-05-06T07:08:09.122Z")).toBe(false);
@@ -256,7 +256,7 @@ describe("removal", () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
     await deleteConversation(db, id);
-    expect(await commit(db, id, chain([{}], head))).toMatchObject({ confirmed: 0, fork: true });
+    expect(await commit(db, id, chain([{}], head))).toMatchObject({ confirmed: 0, diverged: true });
     expect(await conversationExists(db, id)).toBe(false);
   });
 });

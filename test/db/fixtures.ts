@@ -1,9 +1,9 @@
-/** Owns: making conversations, chains of batches and messages for the tests of db/. */
+/** Owns: making conversations, chains of revisions and messages for the tests of db/. */
 import { randomUUID } from "node:crypto";
 import { afterAll, onTestFinished } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { type Database, openDatabase } from "../../db/connect.ts";
-import type { Batch } from "../../protocol/commit.ts";
+import type { Revision } from "../../protocol/commit.ts";
 import { type Conversation, newConversation, type QueuedMessage } from "../../machine/conversation.ts";
 import type { Notice } from "../../machine/effect.ts";
 import { idAt } from "../../machine/ids.ts";
@@ -56,14 +56,17 @@ export function configOf(id: string, changes: Partial<ConversationConfig> = {}):
   };
 }
 
-export type Fields = Partial<Omit<Batch, "step" | "id" | "previous">>;
+export type Fields = Partial<Omit<Revision, "number" | "id" | "previous">>;
 
-/** Batches that follow one another; a conversation's `sequence` is not kept in step unless given. */
-export function chain(fields: readonly Fields[], after: { step: number; id: string } | null = null): Batch[] {
+/** Revisions that follow one another; a conversation's `sequence` is not kept in step unless given. */
+export function chain(
+  fields: readonly Fields[],
+  after: { number: number; id: string } | null = null,
+): Revision[] {
   let head = after;
   return fields.map((field) => {
-    const batch: Batch = {
-      step: (head?.step ?? 0) + 1,
+    const revision: Revision = {
+      number: (head?.number ?? 0) + 1,
       id: randomUUID(),
       previous: head?.id ?? null,
       at: new Date().toISOString(),
@@ -74,8 +77,8 @@ export function chain(fields: readonly Fields[], after: { step: number; id: stri
       archived: null,
       ...field,
     };
-    head = batch;
-    return batch;
+    head = revision;
+    return revision;
   });
 }
 
@@ -114,17 +117,17 @@ export function valueWith(changes: Partial<Conversation>): Conversation {
   return { ...newConversation("unrestricted", 1_000), ...changes };
 }
 
-/** Commits a conversation's first batch. */
+/** Commits a conversation's first revision. */
 export async function createConversation(
   db: Database,
   fields: Fields = {},
   createInput: { config?: Partial<ConversationConfig>; title?: string | null } = {},
-): Promise<{ id: string; head: Batch }> {
+): Promise<{ id: string; head: Revision }> {
   const id = createInput.config?.id ?? newId();
   const [head] = chain([fields]);
   if (head === undefined) throw new Error("a chain of one has a head");
   const config = configOf(id, createInput.config);
   const committed = await commit(db, id, [head], { config, title: createInput.title ?? null });
-  if (committed.fork) throw new Error("the conversation was not created");
+  if (committed.diverged) throw new Error("the conversation was not created");
   return { id, head };
 }

@@ -22,13 +22,13 @@ test("any value comes back exactly as it was committed", async () => {
   let last = head;
   await fc.assert(
     fc.asyncProperty(conversation, async (value) => {
-      const [batch] = chain([{ conversation: value, awaits: null }], last);
-      if (batch === undefined) throw new Error("a chain of one has a head");
-      expect((await commit(db, id, [batch])).fork).toBe(false);
-      last = batch;
+      const [revision] = chain([{ conversation: value, awaits: null }], last);
+      if (revision === undefined) throw new Error("a chain of one has a head");
+      expect((await commit(db, id, [revision])).diverged).toBe(false);
+      last = revision;
       const loaded = await loadConversation(db, id);
       expect(loaded?.conversation).toEqual(value);
-      expect(loaded).toMatchObject({ step: batch.step, batchId: batch.id });
+      expect(loaded).toMatchObject({ revision: revision.number, revisionId: revision.id });
     }),
     { numRuns: 150 },
   );
@@ -48,8 +48,8 @@ test("the config comes back, with the archived flag and the last event", async (
   expect(await loadConversation(db, id)).toEqual({
     config: configOf(id, config),
     conversation: head.conversation,
-    step: 1,
-    batchId: head.id,
+    revision: 1,
+    revisionId: head.id,
     restarts: 0,
     archived: true,
     createdAt: (await getConversation(db, id))?.createdAt,

@@ -21,23 +21,23 @@ async function listening(url: string): Promise<Notifications & { commits: Commit
 }
 
 describe("commits", () => {
-  test("are heard once a call that applied something, with the step and the last event", async () => {
+  test("are heard once a call that applied something, with the revision and the last event", async () => {
     const db = await ownDatabase();
     const { commits } = await listening(db.url);
     const { id, head } = await createConversation(db);
-    const batches = chain([{ messages: [userMessage(1, "x")] }, { notices: [warned] }], head);
-    await commit(db, id, batches);
-    await commit(db, id, batches);
+    const revisions = chain([{ messages: [userMessage(1, "x")] }, { notices: [warned] }], head);
+    await commit(db, id, revisions);
+    await commit(db, id, revisions);
     const { id: child } = await createConversation(db, {}, { config: { parentId: id } });
     await setTitle(db, id, "Title");
     await deleteConversation(db, id);
     const own = { conversationId: id, parentId: null };
     await expect.poll(() => commits).toHaveLength(6);
     expect(commits).toEqual([
-      { kind: "committed", ...own, step: 1, lastEvent: 0 },
-      { kind: "committed", ...own, step: 3, lastEvent: 3 },
-      { kind: "committed", conversationId: child, parentId: id, step: 1, lastEvent: 0 },
-      { kind: "committed", ...own, step: 3, lastEvent: 4 },
+      { kind: "committed", ...own, revision: 1, lastEvent: 0 },
+      { kind: "committed", ...own, revision: 3, lastEvent: 3 },
+      { kind: "committed", conversationId: child, parentId: id, revision: 1, lastEvent: 0 },
+      { kind: "committed", ...own, revision: 3, lastEvent: 4 },
       { kind: "deleted", ...own },
       { kind: "deleted", conversationId: child, parentId: id },
     ]);

@@ -1,4 +1,4 @@
-/** REQ-BED-013: what a picture must be, and what becomes of it on its way in. */
+/** REQ-BED-013: what an image must be, and what becomes of it on its way in. */
 import { createHash, randomBytes } from "node:crypto";
 import { deflateSync } from "node:zlib";
 import sharp from "sharp";
@@ -13,7 +13,7 @@ import {
   prepareImage,
 } from "../../images/prepare.ts";
 import { readImageHeader } from "../../local/scripted/images.ts";
-import { picture, pixels, type Format } from "../support/pictures.ts";
+import { encodedImage, pixels, type Format } from "../support/images.ts";
 
 const FORMATS: readonly Format[] = ["png", "jpeg", "gif", "webp"];
 
@@ -28,7 +28,7 @@ const refusal = async (bytes: Uint8Array): Promise<string> => {
 
 describe.each(FORMATS)("%s", (format) => {
   test("comes out as the format that it is, under the hash of its bytes", async () => {
-    const { block, bytes, original } = await prepareImage(await picture(format));
+    const { block, bytes, original } = await prepareImage(await encodedImage(format));
     const mediaType = `image/${format}`;
     expect(block).toEqual({
       ...{ type: "image", mediaType, width: 40, height: 30 },
@@ -40,30 +40,30 @@ describe.each(FORMATS)("%s", (format) => {
   });
 
   test("the same again gives the same hash", async () => {
-    const bytes = await picture(format);
+    const bytes = await encodedImage(format);
     const [first, second] = await Promise.all([prepareImage(bytes), prepareImage(Buffer.from(bytes))]);
     expect(second.block).toEqual(first.block);
   });
 
   test("is scaled to the provider's long side, in its proportions; a smaller one stays", async () => {
-    const wide = await prepareImage(await picture(format, { width: 3000, height: 1500 }));
+    const wide = await prepareImage(await encodedImage(format, { width: 3000, height: 1500 }));
     expect(wide.block).toMatchObject({ width: MAX_LONG_SIDE, height: MAX_LONG_SIDE / 2 });
     expect(wide.original).toMatchObject({ width: 3000, height: 1500 });
-    const tall = await prepareImage(await picture(format, { width: 10, height: MAX_LONG_SIDE + 1 }));
+    const tall = await prepareImage(await encodedImage(format, { width: 10, height: MAX_LONG_SIDE + 1 }));
     expect(tall.block).toMatchObject({ width: 10, height: MAX_LONG_SIDE });
-    const exact = await prepareImage(await picture(format, { width: MAX_LONG_SIDE, height: 20 }));
+    const exact = await prepareImage(await encodedImage(format, { width: MAX_LONG_SIDE, height: 20 }));
     expect(exact.block).toMatchObject({ width: MAX_LONG_SIDE, height: 20 });
   });
 
   test("cut off anywhere it is refused", async () => {
-    const whole = await picture(format, { width: 300, height: 200, noise: true });
+    const whole = await encodedImage(format, { width: 300, height: 200, noise: true });
     for (const part of [13, 40, whole.length / 4, whole.length / 2, whole.length * 0.9]) {
       expect(await refusal(whole.subarray(0, Math.floor(part)))).toMatch(/broken/);
     }
   });
 });
 
-test("EXIF: the picture is turned upright, and nothing of the metadata is kept", async () => {
+test("EXIF: the image is turned upright, and nothing of the metadata is kept", async () => {
   const lying = await pixels({ width: 60, height: 20 })
     .jpeg()
     .withExif({ IFD0: { Artist: "Somebody" }, IFD3: { GPSLatitude: "51/1 30/1 0/1" } })
@@ -84,7 +84,7 @@ test("EXIF: the picture is turned upright, and nothing of the metadata is kept",
   expect(Buffer.from(bytes).includes("Somebody")).toBe(false);
 });
 
-test("of an animation the first picture is taken", async () => {
+test("of an animation the first frame is taken", async () => {
   const frames = [pixels({ seed: 1 }), pixels({ seed: 9 })].map((frame) => frame.png().toBuffer());
   const animated = await sharp(await Promise.all(frames), { join: { animated: true } })
     .gif({ delay: [100, 100] })
@@ -96,7 +96,7 @@ test("of an animation the first picture is taken", async () => {
 });
 
 test("what no lossless format makes small enough is stored as WebP", async () => {
-  const noisy = await picture("png", { width: MAX_LONG_SIDE, height: MAX_LONG_SIDE, noise: true });
+  const noisy = await encodedImage("png", { width: MAX_LONG_SIDE, height: MAX_LONG_SIDE, noise: true });
   expect(noisy.length).toBeGreaterThan(MAX_STORED_BYTES);
   const { block, bytes } = await prepareImage(noisy);
   expect(bytes.length).toBeLessThanOrEqual(MAX_STORED_BYTES);
@@ -115,7 +115,7 @@ test("noise in the transparency, which WebP cannot make small, too: whatever com
 });
 
 describe("a file that takes a decoder long", () => {
-  /** An animation of many tiny pictures: reading it takes the library the square of their number. */
+  /** An animation of many tiny images: reading it takes the library the square of their number. */
   const endless = async (frames: number): Promise<Buffer> => {
     const background = { r: 1, g: 2, b: 3, alpha: 0.5 };
     const still = await sharp({ create: { width: 4, height: 4, channels: 4, background } })
@@ -142,7 +142,7 @@ describe("a file that takes a decoder long", () => {
     const hopeless = Array.from({ length: 4 }, () =>
       prepareImage(bytes, stop.signal).catch((error: unknown) => error),
     );
-    const next = picture("png").then((small) => prepareImage(small));
+    const next = encodedImage("png").then((small) => prepareImage(small));
     stop.abort(new Error("Stop"));
     for (const given of await Promise.all(hopeless)) expect(given).toBe(stop.signal.reason);
     expect((await next).block.width).toBe(40);
@@ -172,7 +172,7 @@ test("grey, 16 bits, transparency, CMYK: whatever the pixels, the provider can r
 });
 
 test("bytes: the largest is accepted, one more is not", async () => {
-  const small = await picture("png");
+  const small = await encodedImage("png");
   const padded = Buffer.concat([small, Buffer.alloc(MAX_IMAGE_BYTES - small.length)]);
   expect((await prepareImage(padded)).block.width).toBe(40);
   expect(await refusal(Buffer.concat([padded, Buffer.alloc(1)]))).toMatch(/more than 10485760 bytes/);
@@ -217,7 +217,7 @@ describe("a bomb: few bytes, many pixels", () => {
     expect((await prepareImage(flat(16_384, 100))).block).toMatchObject({ width: MAX_LONG_SIDE, height: 10 });
   });
 
-  test("the largest picture is still accepted", async () => {
+  test("the largest image is still accepted", async () => {
     const side = Math.floor(Math.sqrt(MAX_IMAGE_PIXELS));
     expect((await prepareImage(flat(side, side))).block.width).toBe(MAX_LONG_SIDE);
     expect(await refusal(flat(side + 1, side + 1))).toMatch(/pixels/);
@@ -257,7 +257,7 @@ describe("what is none of the four", () => {
       Buffer.from("<html></html>"),
     ]);
     expect(await refusal(disguised)).toMatch(/broken/);
-    const polyglot = Buffer.concat([await picture("gif"), Buffer.from("<script>alert(1)</script>")]);
+    const polyglot = Buffer.concat([await encodedImage("gif"), Buffer.from("<script>alert(1)</script>")]);
     const { bytes } = await prepareImage(polyglot);
     expect(Buffer.from(bytes).includes("script")).toBe(false);
   });
@@ -265,7 +265,7 @@ describe("what is none of the four", () => {
 
 test("many at once come out right", async () => {
   const sent = await Promise.all(
-    Array.from({ length: 20 }, (_, seed) => picture("png", { seed, width: 100 + seed, height: 50 })),
+    Array.from({ length: 20 }, (_, seed) => encodedImage("png", { seed, width: 100 + seed, height: 50 })),
   );
   const prepared = await Promise.all(sent.map((bytes) => prepareImage(bytes)));
   expect(prepared.map(({ block }) => block.width)).toEqual(sent.map((__, seed) => 100 + seed));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Delta } from "../../llm/accumulate.ts";
 import { ask, type LlmOutcome } from "../../llm/ask.ts";
 import { createClient } from "../../llm/client.ts";
-import { RESPONSE_BYTES } from "../../machine/size.ts";
+import { MAX_RESPONSE_BYTES } from "../../protocol/formats.ts";
 import * as hostile from "../support/hostile-provider.ts";
 
 const { ATTACKS, BEGINNING, END, event, flood, HEAD } = hostile;
@@ -16,18 +16,18 @@ const TOKENS = 128_000;
 
 const attacks: Readonly<Record<string, hostile.Attack>> = {
   ...ATTACKS,
-  "one delta of an answer's size, each byte escaped": answer(text('"'.repeat(RESPONSE_BYTES / 2 - 100))),
+  "one delta of an answer's size, each byte escaped": answer(text('"'.repeat(MAX_RESPONSE_BYTES / 2 - 100))),
   "a call's input, escaped twice": answer(
     event({ type: "content_block_start", index: 0, content_block: { type: "tool_use", name: "ls" } }) +
       delta({
         type: "input_json_delta",
-        partial_json: `{"path":"${'\\"'.repeat(RESPONSE_BYTES / 2 - 100)}"}`,
+        partial_json: `{"path":"${'\\"'.repeat(MAX_RESPONSE_BYTES / 2 - 100)}"}`,
       }),
   ),
   "a delta for each token, and as many pings": answer(
     (text("word") + event({ type: "ping" })).repeat(TOKENS),
   ),
-  "one byte more than an answer may have": answer(text("x".repeat(RESPONSE_BYTES))),
+  "one byte more than an answer may have": answer(text("x".repeat(MAX_RESPONSE_BYTES))),
   "more after the end": flood(HEAD + BEGINNING + END, text("x"), 100_000_000),
   "what cannot be unpacked": flood(
     HEAD.replace("connection:", "content-encoding: gzip\r\nconnection:"),
@@ -97,7 +97,7 @@ describe("an answer that is too much ends when it is, and is not asked for again
     expect(provider.asked(name)).toBe(1);
     // Together with what lay in the sockets' buffers.
     expect(provider.sent(name)).toBeLessThan(60_000_000);
-    expect(shown).toBeLessThanOrEqual(RESPONSE_BYTES);
+    expect(shown).toBeLessThanOrEqual(MAX_RESPONSE_BYTES);
   });
 });
 

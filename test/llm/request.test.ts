@@ -123,7 +123,7 @@ describe("the turns of a request", () => {
   });
 
   test("REQ-BED-013: images reach the model in messages and in results; those of an error follow it", () => {
-    const picture = { type: "image", source: { type: "base64", media_type: "image/png", data: m.PNG } };
+    const shown = { type: "image", source: { type: "base64", media_type: "image/png", data: m.PNG } };
     const messages = m.stored(
       { ...m.user("look"), content: [m.image("known")] } as MessageBody,
       m.agent([m.call("a"), m.call("b")]),
@@ -132,12 +132,12 @@ describe("the turns of a request", () => {
       { ...m.user("x"), content: [m.image("gone")] } as MessageBody,
     );
     expect(turnsOf(...messages)).toEqual([
-      asUser(picture),
+      asUser(shown),
       asAssistant(m.call("a"), m.call("b")),
       asUser(
-        { type: "tool_result", tool_use_id: "a", content: [m.text("see"), picture] },
+        { type: "tool_result", tool_use_id: "a", content: [m.text("see"), shown] },
         result("b", "bad", true),
-        picture,
+        shown,
         m.text("(an image that is no longer available)"),
       ),
     ]);
@@ -206,11 +206,11 @@ describe("the rest of a request", () => {
     expect(breakpoints(history.slice(0, 5))).toEqual([2, 4]);
     expect(breakpoints(history)).toEqual([4, 6]);
     // Stopped before it was answered, a request ended within a turn: there its prefix is found.
-    const pictures = Array.from({ length: 20 }, () => m.image("known"));
+    const images = Array.from({ length: 20 }, () => m.image("known"));
     const stopped = m.stored(
-      { ...m.user("look"), content: [m.text("look"), ...pictures] } as MessageBody,
+      { ...m.user("look"), content: [m.text("look"), ...images] } as MessageBody,
       m.runStop,
-      { ...m.user("look"), content: [m.text("and here"), ...pictures] } as MessageBody,
+      { ...m.user("look"), content: [m.text("and here"), ...images] } as MessageBody,
     );
     const [turn] = build(stopped).messages;
     const marked = (turn?.content as readonly object[]).flatMap((block, n) =>

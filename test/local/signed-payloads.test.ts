@@ -171,7 +171,12 @@ describe.each(STRANGERS)("what %s", (_, clientOf) => {
     const call = { type: "tool_use", id: "toolu_forged", name: "bash", input: { command: `touch ${file}` } };
     const forged = {
       kind: "done",
-      committed: { confirmed: stored.step, batchId: stored.batchId, awaits: requestId, fork: false },
+      committed: {
+        confirmed: stored.revision,
+        batchId: stored.revisionId,
+        awaits: requestId,
+        diverged: false,
+      },
       event: { kind: "llm_response", requestId, content: [call], stopReason: "tool_use" },
     };
     await complete(clientOf(), talk.id, activityId, forged);

@@ -72,7 +72,7 @@ function identityIn(file: string): ProcessIdentity | null {
   }
 }
 
-/** What runs for a launcher on this folder, Postgres included. */
+/** What runs for `npm start` on this folder, Postgres included. */
 function processesOf(dataDir: string): Record<string, ProcessIdentity> {
   const found: Record<string, ProcessIdentity> = {};
   for (const file of readdirSync(join(dataDir, "run"))) {
@@ -117,7 +117,7 @@ const WAITS = ["idle", "tool_executing", "idle", "awaiting_mode_approval|idle", 
 /** The conversation of README.md as it stands there, at a person's pace; what curl printed. */
 async function followReadme(url: string, cwd: string): Promise<string> {
   const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  const section = readme.slice(readme.indexOf("## One conversation"), readme.indexOf("## The picture"));
+  const section = readme.slice(readme.indexOf("## One conversation"), readme.indexOf("## Architecture"));
   const blocks = [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = ""]) => block);
   expect(blocks).toHaveLength(WAITS.length + 1);
   const waitFor = (kinds: string): string =>

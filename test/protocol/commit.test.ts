@@ -1,17 +1,17 @@
 /** What a transition commits. */
 import { describe, expect, test } from "vitest";
 import { awaitedOperation } from "../../machine/conversation.ts";
-import { toBatch } from "../../protocol/commit.ts";
+import { toRevision } from "../../protocol/commit.ts";
 import { response, say, summaryOf } from "../machine/events.ts";
 import { call, continuing, idle, requesting } from "../machine/states.ts";
 import { expectOutcome } from "../machine/support.ts";
 
-const HEAD = { step: 3, id: "batch-3", previous: "batch-2", at: "2025-01-01T00:00:01.000Z" };
+const HEAD = { number: 3, id: "revision-3", previous: "revision-2", at: "2025-01-01T00:00:01.000Z" };
 
-describe("a batch", () => {
+describe("a revision", () => {
   test("holds what is committed: the value, its messages and notices in order, what it waits for", () => {
     const step = expectOutcome(idle, say("m1"));
-    expect(toBatch(HEAD, step)).toEqual({
+    expect(toRevision(HEAD, step)).toEqual({
       ...HEAD,
       conversation: step.conversation,
       awaits: awaitedOperation(step.state),
@@ -26,7 +26,7 @@ describe("a batch", () => {
 
   test("keeps the order in which the messages were said", () => {
     const step = expectOutcome(requesting(), response([call("t1", "fly"), call("t2", "swim")]));
-    const { messages } = toBatch(HEAD, step);
+    const { messages } = toRevision(HEAD, step);
     expect(messages.map(({ sequence }) => sequence)).toEqual([11, 12, 13]);
     expect(expectOutcome(continuing(), summaryOf("x")).messages[0]?.sequence).toBe(11);
   });

@@ -9,7 +9,7 @@ import { describe, expect, test } from "vitest";
 import { confinement, type Confinement } from "../../sandbox/confinement.ts";
 import { filterStep } from "../../sandbox/filter.ts";
 import { sandboxOfHost } from "../../sandbox/host.ts";
-import type { Step } from "../../sandbox/step.ts";
+import type { Syscall } from "../../sandbox/syscall.ts";
 import { architecture, numberOf } from "../../sandbox/system-calls.ts";
 import { until } from "../support/waiting.ts";
 import { Arena } from "./arena.ts";
@@ -40,7 +40,7 @@ function processesIn(dir: string): string[] {
 }
 
 /** As under a container that filters the calls. */
-function withoutLandlock(errno: number): Step[] {
+function withoutLandlock(errno: number): Syscall[] {
   const number = numberOf(arch, "landlock_create_ruleset") ?? 0;
   return [{ call: "prctl", args: [38, 1, 0, 0, 0] }, filterStep(arch, [{ number, errno }])];
 }
@@ -117,7 +117,7 @@ export async function attackSuite(): Promise<void> {
       const before = arena.snapshot();
       const { steps, ...rest } = confined(arena);
       const file = Buffer.from(`${join(arena.dir, "one")}\0`);
-      const leak: Step = { call: "openat", args: [AT_FDCWD, { bytes: file }, O_WRONLY, 0] };
+      const leak: Syscall = { call: "openat", args: [AT_FDCWD, { bytes: file }, O_WRONLY, 0] };
       // Whatever its number is: the launcher has some of its own.
       const script = "for n in {3..20}; do echo x >&$n; done; echo ran";
       const { output } = await arena.run(script, { ...rest, steps: [leak, ...steps] });

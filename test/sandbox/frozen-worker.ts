@@ -21,7 +21,7 @@ const result = await runCommand({
   env: { PATH: process.env["PATH"] ?? "", MARK: process.argv[3] ?? "" },
   confinement: null,
   lease: {
-    get until() {
+    get expiresAt() {
       return until;
     },
     onRenewed: (listener) => {

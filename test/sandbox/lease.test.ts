@@ -16,7 +16,7 @@ const bash = (script: string) => ["bash", "-c", script] as const;
 test("a command ends with its lease, and is said to be stopped", async () => {
   const began = clock();
   const result = await command("echo here; sleep 300", {
-    until: began + 200,
+    expiresAt: began + 200,
     onRenewed: () => () => undefined,
   });
   expect(result).toMatchObject({ aborted: true, output: "here\n" });
@@ -26,14 +26,14 @@ test("a command ends with its lease, and is said to be stopped", async () => {
 test("a lease that is prolonged does not end the command", async () => {
   const listeners = new Set<() => void>();
   const lease = {
-    until: clock() + 200,
+    expiresAt: clock() + 200,
     onRenewed: (listener: () => void) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
   };
   const renewing = setInterval(() => {
-    lease.until = clock() + 200;
+    lease.expiresAt = clock() + 200;
     for (const listener of listeners) listener();
   }, 50);
   const result = await command("sleep 0.6; echo done", lease);
@@ -43,14 +43,14 @@ test("a lease that is prolonged does not end the command", async () => {
 });
 
 test("what is over is not begun", async () => {
-  const over = { until: clock() - 1, onRenewed: () => () => undefined };
+  const over = { expiresAt: clock() - 1, onRenewed: () => () => undefined };
   expect(await command("echo here", over)).toMatchObject({ aborted: true, output: "" });
 });
 
 test("what was ordered in time and is heard of too late is not begun", async () => {
   let output = "";
   // As from a process that was frozen between its look at the lease and the order.
-  const lease = { until: clock() - 1_000, onRenewed: () => () => undefined };
+  const lease = { expiresAt: clock() - 1_000, onRenewed: () => () => undefined };
   const { ended } = launch({ ...RUN, argv: bash("echo here"), lease }, (stdout) => {
     stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
   });

@@ -12,7 +12,7 @@ import { attributes, landlockSteps } from "../../sandbox/landlock.ts";
 import { LIMITS, limitSteps } from "../../sandbox/limits.ts";
 import { readablePaths } from "../../sandbox/readable.ts";
 import { rangesOf } from "../../sandbox/ranges.ts";
-import { encodeStep, PARENT } from "../../sandbox/step.ts";
+import { encodeSyscall, PARENT } from "../../sandbox/syscall.ts";
 import { numberOf, type Architecture, type SystemCall } from "../../sandbox/system-calls.ts";
 
 const EPERM = 1;
@@ -262,10 +262,10 @@ test("a step is told to the launcher by name, number, result and arguments", () 
     keep: "y",
     optional: true,
   } as const;
-  expect(encodeStep(step, "x64")).toBe("?prctl 157 y i38 x01ff =x");
+  expect(encodeSyscall(step, "x64")).toBe("?prctl 157 y i38 x01ff =x");
   const paths = { bytes: Buffer.from([1]), paths: [Buffer.from("/a"), Buffer.from("/\0")], flags: 5 };
-  expect(encodeStep({ call: "prctl", args: [paths] }, "x64")).toBe("prctl 157 - p01=5=2f61=2f00");
-  expect(() => encodeStep({ call: "chmod", args: [] }, "arm64")).toThrow("There is no chmod on arm64");
+  expect(encodeSyscall({ call: "prctl", args: [paths] }, "x64")).toBe("prctl 157 - p01=5=2f61=2f00");
+  expect(() => encodeSyscall({ call: "chmod", args: [] }, "arm64")).toThrow("There is no chmod on arm64");
 });
 
 /** Runs a filter on a call, as seccomp does. @returns the error that the call ends with; 0: it is made */

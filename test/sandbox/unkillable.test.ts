@@ -65,7 +65,7 @@ describe.runIf(isRoot)("a process that cannot be killed", () => {
     const lost = run(`${begin(15)}\nkill -9 $PPID\nsleep 300`);
     void lost.then(() => (isGivenUp = true));
     await until(isThere);
-    const lease = { until: clock() + 300, onRenewed: () => () => undefined };
+    const lease = { expiresAt: clock() + 300, onRenewed: () => () => undefined };
     expect(await run("sleep 300", lease)).toMatchObject({ aborted: true });
     expect(await run("echo here")).toMatchObject({ exitCode: 0, output: "here\n" });
     expect(isGivenUp).toBe(false);

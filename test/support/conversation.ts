@@ -92,7 +92,7 @@ export class TestConversation {
   /** As the API: an answer counts when what it says is stored. */
   async #committed<T extends contract.Accepted>(update: Promise<T>): Promise<T> {
     const answer = await update;
-    await this.until((stored) => stored.step >= answer.step);
+    await this.until((stored) => stored.revision >= answer.revision);
     return answer;
   }
 
@@ -183,7 +183,7 @@ export class TestConversation {
     for (;;) {
       const rows = await this.system.db.sql<{ pid: number }[]>`
         select pid from pg_stat_activity
-        where wait_event_type = 'Lock' and query like '%commit_batches%' and datname = current_database()
+        where wait_event_type = 'Lock' and query like '%commit_revisions%' and datname = current_database()
         order by query_start`;
       if (rows.length >= count) return rows.map((row) => row.pid);
       await this.system.db.sql`select pg_sleep(0.01)`;

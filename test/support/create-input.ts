@@ -1,6 +1,7 @@
 /** Owns: how tests open a conversation: by the workflow's own interface, as the API does. */
 import { WithStartWorkflowOperation } from "@temporalio/client";
 import type { ServiceConfig } from "../../config.ts";
+import { WORKFLOW_TASK_TIMEOUT_MS } from "../../protocol/timing.ts";
 import * as contract from "../../protocol/workflow.ts";
 
 type Place = {
@@ -37,7 +38,7 @@ export function startOperation(
   return new WithStartWorkflowOperation(contract.CONVERSATION_WORKFLOW, {
     workflowId: start.conversationId,
     taskQueue: system.config.taskQueue,
-    workflowTaskTimeout: contract.WORKFLOW_TASK_TIMEOUT,
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
     workflowIdConflictPolicy: "USE_EXISTING",
     args: [start],
   });

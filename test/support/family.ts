@@ -77,11 +77,11 @@ export async function spawnFamily(
     },
     async report(n = 1) {
       for (;;) {
-        const { step } = await parent.stored();
+        const { revision } = await parent.stored();
         const results = await parent.results();
         const result = results.filter(({ name: tool }) => tool === "spawn_agents")[n - 1];
         if (result !== undefined) return { status: result.status, text: textOf(result) };
-        await parent.until((stored) => stored.step > step);
+        await parent.until((stored) => stored.revision > revision);
       }
     },
   };

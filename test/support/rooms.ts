@@ -16,7 +16,7 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   sandbox: [],
   images: ["machine"],
   db: ["machine", "protocol"],
-  llm: ["machine", "images"],
+  llm: ["machine", "protocol", "images"],
   tools: ["machine", "sandbox", "images"],
   activities: ["machine", "protocol", "db", "llm", "tools", "sandbox"],
   "config.ts": ["protocol", "llm"],

@@ -10,7 +10,7 @@ import { callTool as call, temporaryDirectory } from "./support.ts";
 function leaseUntil(isSo: () => boolean): Lease {
   let until = Infinity;
   return {
-    get until() {
+    get expiresAt() {
       if (isSo()) until = 0;
       return until;
     },
@@ -52,7 +52,7 @@ test("a search whose lease ends is interrupted", async () => {
   await writeFile(join(cwd, "rg"), "#!/bin/sh\nexec sleep 300\n");
   await chmod(join(cwd, "rg"), 0o755);
   const env = { PATH: `${cwd}:${process.env["PATH"] ?? ""}` };
-  const lease = { until: clock() + 200, onRenewed: () => () => undefined };
+  const lease = { expiresAt: clock() + 200, onRenewed: () => () => undefined };
   const run = await call("grep", cwd, { pattern: "x" }, { lease, env });
   expect(run.status).toBe("interrupted");
 });

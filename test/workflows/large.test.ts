@@ -91,7 +91,7 @@ describe("messages that wait", () => {
       conversation.send(`${n} ${LINE.repeat(1_000)}`, { delivery: "followUp" }),
     );
     await conversation.untilBlocked(1);
-    await until(async () => (await conversation.handle.query<{ step: number }>("state")).step > 12);
+    await until(async () => (await conversation.handle.query<{ revision: number }>("state")).revision > 12);
     await unblock();
     await Promise.all(accepted);
     release();
@@ -105,7 +105,7 @@ describe("messages that wait", () => {
   test("where the row turns out to have another history, nothing goes on waiting for room", async () => {
     const { conversation, release } = await asking();
     const unblock = await conversation.block(
-      (sql) => sql`update conversations set batch_id = 'another' where id = ${conversation.id}`,
+      (sql) => sql`update conversations set revision_id = 'another' where id = ${conversation.id}`,
     );
     const accepted = Array.from({ length: 16 }, (_, n) =>
       conversation.send(`${n} ${LINE.repeat(1_000)}`, { delivery: "followUp" }),

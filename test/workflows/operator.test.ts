@@ -107,8 +107,8 @@ test.each([
   // Nothing that is committed tells the workflow that its history is old.
   const unblock = await conversation.block();
   await resetToHere();
-  const { step, batchId } = await conversation.stored();
-  const row = tellsRow ? { row: { step, batchId } } : {};
+  const { revision, revisionId } = await conversation.stored();
+  const row = tellsRow ? { row: { revision, revisionId } } : {};
   const withdrawn = conversation.handle.executeUpdate(withdrawMessageUpdate, {
     args: [{ messageId: "F", ...row }],
   });
@@ -154,8 +154,8 @@ test("an approval right after a reset is taken, though the workflow has forgotte
   await conversation.send("second");
   const { toolCall: call } = await conversation.untilState("awaiting_mode_approval");
   await resetToHere();
-  const { step, batchId } = await conversation.stored();
-  const decision = { decision: "approve", toolCallId: call.id, row: { step, batchId } } as const;
+  const { revision, revisionId } = await conversation.stored();
+  const decision = { decision: "approve", toolCallId: call.id, row: { revision, revisionId } } as const;
   await conversation.handle.executeUpdate(decideUpgradeUpdate, { args: [decision] });
   await conversation.untilState("idle");
   expect((await conversation.stored()).conversation.mode).toBe("unrestricted");

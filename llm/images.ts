@@ -1,28 +1,28 @@
 /**
- * Owns: which of a conversation's pictures go into a request (REQ-BED-013). A request takes so many, and so many bytes;
+ * Owns: which of a conversation's images go into a request (REQ-BED-013). A request takes so many, and so many bytes;
  * the oldest stay behind, and the model reads that they did.
  * Not here: how large a single one may be, which is seen to when it comes in (images/).
  */
 import { type Block, blocksOf, type Message } from "../machine/message.ts";
 
-/** Bytes of all pictures of a request: in base64 20 MiB of the 32 MB that the provider takes. */
-export const PICTURES_BYTES = 15 * 1024 * 1024;
+/** Bytes of all images of a request: in base64 20 MiB of the 32 MB that the provider takes. */
+export const MAX_IMAGES_BYTES = 15 * 1024 * 1024;
 
-const LEFT_OUT = "(an earlier picture, left out: a request cannot hold all pictures of this conversation)";
-const UNSEEN = "(a picture; this model cannot see pictures)";
+const LEFT_OUT = "(an earlier image, left out: a request cannot hold all images of this conversation)";
+const UNSEEN = "(an image; this model cannot see images)";
 
-/** Of all pictures in these messages, each as often as it occurs, in their order. */
-export function picturesIn(messages: readonly Message[]): string[] {
+/** Of all images in these messages, each as often as it occurs, in their order. */
+export function imagesIn(messages: readonly Message[]): string[] {
   return messages.flatMap((message) => blocksOf(message).flatMap(hashOf));
 }
 
 /**
- * The messages with the oldest pictures replaced by a line of text, if need be.
+ * The messages with the oldest images replaced by a line of text, if need be.
  *
  * When there is no room for one more, half of the room is made free at once: what is sent of a history changes
  * seldom, and between the changes the provider finds it in its cache.
  *
- * @param sizes bytes of each picture by its hash.
+ * @param sizes bytes of each image by its hash.
  * @param maxImages that the model takes.
  */
 export function withinLimits(
@@ -30,7 +30,7 @@ export function withinLimits(
   sizes: ReadonlyMap<string, number>,
   maxImages: number,
 ): readonly Message[] {
-  const bytes = picturesIn(messages).map((hash) => sizes.get(hash) ?? 0);
+  const bytes = imagesIn(messages).map((hash) => sizes.get(hash) ?? 0);
   if (bytes.length === 0) return messages;
   let left = maxImages === 0 ? bytes.length : firstSent(bytes, maxImages);
   if (left === 0) return messages;
@@ -43,15 +43,15 @@ export function withinLimits(
   });
 }
 
-/** The index of the first that is sent. Depends on what came before only: more pictures never bring one back. */
+/** The index of the first that is sent. Depends on what came before only: more images never bring one back. */
 function firstSent(bytes: readonly number[], maxImages: number): number {
   let first = 0;
   let sum = 0;
   for (const [index, size] of bytes.entries()) {
     sum += size;
-    if (index - first < maxImages && sum <= PICTURES_BYTES) continue;
+    if (index - first < maxImages && sum <= MAX_IMAGES_BYTES) continue;
     // The newest is always sent.
-    while (first < index && (index - first >= maxImages / 2 || sum > PICTURES_BYTES / 2)) {
+    while (first < index && (index - first >= maxImages / 2 || sum > MAX_IMAGES_BYTES / 2)) {
       sum -= bytes[first] ?? 0;
       first++;
     }

@@ -1,5 +1,5 @@
 /** Owns: letting so many through at a time; the others wait their turn, as long as they want it. */
-export class Gate {
+export class Semaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();
 

@@ -1,12 +1,12 @@
-/** Owns: the look at what is left when the storm is over, in its order: people first, then what they were told, then replays. */
+/** Owns: the final check of a run, in its order: the users first, then what they were told, then replays. */
 import { openDatabase } from "../db/connect.ts";
 import * as checks from "./checks.ts";
 import type { World } from "./faults.ts";
 import { leftoversOf } from "./leftovers.ts";
 import type { Places } from "./model.ts";
-import type { Person } from "./person.ts";
+import type { VirtualUser } from "./virtual-user.ts";
 
-export type Aftermath = {
+export type FinalCheck = {
   readonly complaints: readonly string[];
   /** Conversations that ran tools under both releases. */
   readonly carriedOver: number;
@@ -14,17 +14,22 @@ export type Aftermath = {
   readonly resumed: number;
 };
 
-export async function look(world: World, people: readonly Person[], places: Places): Promise<Aftermath> {
-  const { product, workers, deaf } = world;
+export async function checkEverything(
+  world: World,
+  users: readonly VirtualUser[],
+  places: Places,
+): Promise<FinalCheck> {
+  const { product, workers, deaf, restarts } = world;
   const db = openDatabase(product.databaseUrl, { applicationName: "chaos", max: 4 });
   try {
     await Promise.all(
-      people.map((person) =>
-        person.farewell().catch((error: unknown) => void person.complaints.push(String(error))),
+      users.map((user) =>
+        user.sayLastWord().catch((error: unknown) => void user.complaints.push(String(error))),
       ),
     );
-    const complaints = people.flatMap((person) => person.complaints);
-    const chapters = people.flatMap((person) => person.chapters);
+    await restarts.settled();
+    const complaints = users.flatMap((user) => user.complaints);
+    const chapters = users.flatMap((user) => user.chapters);
     for (const chapter of chapters) {
       complaints.push(...(await checks.checkAccepted(chapter)), ...(await checks.checkHeard(db, chapter)));
     }

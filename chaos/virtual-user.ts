@@ -9,10 +9,10 @@ import { isDead } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
 import type { World } from "./faults.ts";
 import { Talk, type Heard, type Shown } from "../test/support/talk.ts";
-import { sentPicture } from "../test/support/pictures.ts";
+import { sentImage } from "../test/support/images.ts";
 import { directiveText, doneWith, SCRIPT, type Places } from "./model.ts";
 import type { Pace } from "./pace.ts";
-import { unlessStuck } from "./patience.ts";
+import { unlessStuck } from "./stuck-detector.ts";
 import { toPerson } from "../machine/wording.ts";
 import type { Restarts } from "./restarts.ts";
 import type { Plan, Turn } from "./plan.ts";
@@ -35,9 +35,9 @@ const RESTING = ["idle", "error", "context_exhausted", "awaiting_mode_approval"]
 /** A fault may get in the way of asking for more rights; it is asked again so often. */
 const ASKED_AT_MOST = 5;
 
-type PersonPlan = Plan["conversations"][number];
+type UserPlan = Plan["conversations"][number];
 
-export class Person {
+export class VirtualUser {
   readonly chapters: Chapter[] = [];
   /** What must never be. */
   readonly complaints: string[] = [];
@@ -46,12 +46,12 @@ export class Person {
   /** How often a restart has ended what was under way. */
   interruptions = 0;
   readonly #product: Product;
-  readonly #plan: PersonPlan;
+  readonly #plan: UserPlan;
   readonly #places: Places;
   readonly #pace: Pace;
   readonly #restarts: Restarts;
 
-  constructor({ product, restarts }: World, plan: PersonPlan, places: Places, pace: Pace) {
+  constructor({ product, restarts }: World, plan: UserPlan, places: Places, pace: Pace) {
     this.#product = product;
     this.#plan = plan;
     this.#places = places;
@@ -81,9 +81,9 @@ export class Person {
   }
 
   /** Is it in a state from which it can go on? A last message shows it. */
-  async farewell(): Promise<void> {
+  async sayLastWord(): Promise<void> {
     if ((await this.#rest()) === "context_exhausted") return;
-    const outcome = await this.#go({ kind: "text", id: "farewell", place: 0, words: 1 });
+    const outcome = await this.#go({ kind: "text", id: "last", place: 0, words: 1 });
     if (outcome !== "text") this.#complain(`the last message ended in ${(await this.talk.state()).kind}`);
   }
 
@@ -105,7 +105,7 @@ export class Person {
         return this.#finish(turn);
       case "image":
         await this.#say(directiveText(turn), {
-          images: [await sentPicture("png", { seed: turn.place + 1 })],
+          images: [await sentImage("png", { seed: turn.place + 1 })],
         });
         return this.#finish(turn);
       case "steer":

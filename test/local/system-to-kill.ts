@@ -1,8 +1,8 @@
-/** A launcher for a test to kill: it starts a process that ends when asked and one that does not, and says "up". */
-import { createSupervisor } from "../../local/processes.ts";
+/** A system for a test to kill: it starts a process that ends when asked and one that does not, and says "up". */
+import { createProcessManager } from "../../local/process-manager.ts";
 
 const [, , runDir = "", logDir = ""] = process.argv;
-const supervisor = createSupervisor({ runDir, logDir, stopOrder: [], say: () => undefined });
+const supervisor = createProcessManager({ runDir, logDir, stopOrder: [], say: () => undefined });
 for (const [name, trap] of [
   ["api", ""],
   ["temporal", "trap '' TERM;"],

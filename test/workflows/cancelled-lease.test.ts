@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { expect, test, vi } from "vitest";
 import type { ActivityLease } from "../../activities/lease.ts";
-import { isOver } from "../../sandbox/lease.ts";
+import { isExpired } from "../../sandbox/lease.ts";
 import { leasedActivity } from "../support/leased-activity.ts";
 import { deferred, until } from "../support/waiting.ts";
 
@@ -49,7 +49,7 @@ test.concurrent(
     const { activity, lease, end } = await begin();
     await activity.cancel("a Stop");
     await expect(activity.result()).rejects.toThrow();
-    expect(isOver(lease)).toBe(true);
+    expect(isExpired(lease)).toBe(true);
     end();
   },
 );
@@ -62,7 +62,7 @@ test.concurrent(
     await proxy.hang();
     const beats = vi.spyOn(connection.workflowService, "recordActivityTaskHeartbeat");
     await until(() => beats.mock.calls.length > 0);
-    const { until: last } = lease;
+    const { expiresAt: last } = lease;
     end();
     await proxy.mend();
     await activity.result();
@@ -70,6 +70,6 @@ test.concurrent(
     const ended = performance.now();
     await until(() => since(ended) > 2_000);
     expect(lease.signal.aborted).toBe(false);
-    expect(lease.until).toBe(last);
+    expect(lease.expiresAt).toBe(last);
   },
 );

@@ -1,10 +1,10 @@
 /**
- * Owns: the pictures of a request, from Postgres, those of the last requests from memory: each round sends all of them
+ * Owns: the images of a request, from Postgres, those of the last requests from memory: each round sends all of them
  * again. They never change, so nothing in memory gets old.
  */
 import type { Database } from "../db/connect.ts";
 import { getImages, imageSizes } from "../db/images.ts";
-import { picturesIn, withinLimits } from "../llm/pictures.ts";
+import { imagesIn, withinLimits } from "../llm/images.ts";
 import type { Images, LoadedImage } from "../llm/turns.ts";
 import type { Message } from "../machine/message.ts";
 import { Memory } from "./memory.ts";
@@ -14,7 +14,7 @@ const REMEMBERED_CHARACTERS = 64 * 1024 * 1024;
 
 type Known = { readonly image: LoadedImage; readonly bytes: number };
 
-export class Pictures {
+export class RequestImages {
   readonly #db: Database;
   readonly #known = new Memory<Known>({ characters: REMEMBERED_CHARACTERS });
 
@@ -22,15 +22,15 @@ export class Pictures {
     this.#db = db;
   }
 
-  /** What of the messages is to be sent, and the pictures in it. */
+  /** What of the messages is to be sent, and the images in it. */
   async choose(
     conversationId: string,
     messages: readonly Message[],
     maxImages: number,
   ): Promise<{ readonly messages: readonly Message[]; readonly images: Images }> {
-    const sizes = await this.#sizes(conversationId, new Set(picturesIn(messages)));
+    const sizes = await this.#sizes(conversationId, new Set(imagesIn(messages)));
     const sent = withinLimits(messages, sizes, maxImages);
-    return { messages: sent, images: await this.#load(conversationId, new Set(picturesIn(sent))) };
+    return { messages: sent, images: await this.#load(conversationId, new Set(imagesIn(sent))) };
   }
 
   async #sizes(conversationId: string, hashes: ReadonlySet<string>): Promise<ReadonlyMap<string, number>> {

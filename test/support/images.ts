@@ -1,19 +1,19 @@
-/** Owns: real pictures for tests, made anew: of any size and format, each different from the others. */
+/** Owns: real images for tests, made anew: of any size and format, each different from the others. */
 import sharp from "sharp";
 
 export type Format = "png" | "jpeg" | "gif" | "webp";
 
-export type PictureOptions = {
+export type ImageOptions = {
   readonly width?: number;
   readonly height?: number;
-  /** Pictures of different seeds are different. */
+  /** Images of different seeds are different. */
   readonly seed?: number;
   /** Random pixels, which no format makes small; else stripes. */
   readonly noise?: boolean;
 };
 
-/** A picture that is still to be written. */
-export function pixels({ width = 40, height = 30, seed = 1, noise = false }: PictureOptions = {}) {
+/** An image that is still to be written. */
+export function pixels({ width = 40, height = 30, seed = 1, noise = false }: ImageOptions = {}) {
   const data = Buffer.alloc(width * height * 3);
   let random = seed;
   for (let index = 0; index < data.length; index++) {
@@ -24,13 +24,13 @@ export function pixels({ width = 40, height = 30, seed = 1, noise = false }: Pic
 }
 
 /** The bytes of a file. */
-export const picture = (format: Format, options: PictureOptions = {}): Promise<Buffer> =>
+export const encodedImage = (format: Format, options: ImageOptions = {}): Promise<Buffer> =>
   pixels(options).toFormat(format).toBuffer();
 
 /** As a client sends it. */
-export async function sentPicture(format: Format = "png", options: PictureOptions = {}) {
+export async function sentImage(format: Format = "png", options: ImageOptions = {}) {
   return {
     mediaType: `image/${format}`,
-    data: (await picture(format, options)).toString("base64"),
+    data: (await encodedImage(format, options)).toString("base64"),
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Owns: the order in which the system of `npm start` comes up and goes down (REQ-BED-007).
- * Not here: signals and exit codes (main.ts), the single processes (children.ts, processes.ts).
+ * Not here: signals and exit codes (main.ts), the single processes (children.ts, process-manager.ts).
  */
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
@@ -20,7 +20,7 @@ import { dataFolders, makeFolders, takeDataLock } from "./data-dir.ts";
 import type { Lock } from "./lock.ts";
 import { freePort, isFree, rememberedPorts } from "./ports.ts";
 import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
-import { createSupervisor, stopLeftovers } from "./processes.ts";
+import { createProcessManager, stopLeftovers } from "./process-manager.ts";
 import { checkPrograms } from "./programs.ts";
 import { withProgress, type Report } from "./progress.ts";
 import { keepPayloadKey } from "./payload-key.ts";
@@ -30,7 +30,7 @@ import { ensureTemporalBinary } from "./temporal/find.ts";
 import { waitForTemporal } from "./temporal/server.ts";
 import { hiddenAddress, serveUi } from "./temporal/ui.ts";
 
-export type Launcher = {
+export type System = {
   /**
    * Brings everything up and says where it is.
    *
@@ -45,9 +45,9 @@ export type Launcher = {
 };
 
 /** @param say prints a line for the person. */
-export function createLauncher(given: Config, say: (line: string) => void): Launcher {
+export function createSystem(given: Config, say: (line: string) => void): System {
   const folders = dataFolders(given.dataDir);
-  const supervisor = createSupervisor({ ...folders, stopOrder: STOP_ORDER, say });
+  const processes = createProcessManager({ ...folders, stopOrder: STOP_ORDER, say });
   const interrupted = new AbortController();
   let postgres: KeptPostgres | null = null;
   let ui: Listening | null = null;
@@ -98,7 +98,7 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
       port: ports.temporal,
       ui: behind,
     });
-    await step("Temporal", () => supervisor.start(spec));
+    await step("Temporal", () => processes.start(spec));
     if (behind !== null) {
       const { apiToken } = given;
       ui = await serveUi({ behind, port: ports.temporalUi, apiToken, say });
@@ -111,7 +111,7 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
     if (!given.scriptedModel) return given.anthropicBaseUrl;
     // Kept over its restarts; nothing outside has to know it.
     const port = await freePort();
-    await step("Scripted model", () => supervisor.start(scriptedProcess(port)));
+    await step("Scripted model", () => processes.start(scriptedProcess(port)));
     return `http://127.0.0.1:${port}`;
   };
 
@@ -158,8 +158,8 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
 
       const services = { databaseUrl, temporalAddress, modelUrl };
       await Promise.all([
-        step("Worker", () => supervisor.start(workerProcess(config, services))),
-        step("API", () => supervisor.start(apiProcess(config, services))),
+        step("Worker", () => processes.start(workerProcess(config, services))),
+        step("API", () => processes.start(apiProcess(config, services))),
       ]);
       await step("Interrupted conversations", atRest);
       interrupted.signal.throwIfAborted();
@@ -174,14 +174,14 @@ export function createLauncher(given: Config, say: (line: string) => void): Laun
     async stop() {
       interrupted.abort(new StartError("The start was interrupted."));
       await ui?.close(0);
-      await supervisor.stop();
+      await processes.stop();
       await postgres?.stop();
       lock?.release();
     },
 
     kill() {
       interrupted.abort(new StartError("The start was interrupted."));
-      supervisor.kill();
+      processes.kill();
       postgres?.kill();
       lock?.release();
     },

@@ -29,13 +29,13 @@ export type SentMessage = {
 /**
  * Resolves after the commit. Rejects with the Problem of a refusal, `message_id_conflict` or `not_found`.
  *
- * @param pictures makes those of the message ready; asked for when it may be taken.
+ * @param prepareImages makes those of the message ready; asked for when it may be taken.
  */
 export async function sendMessage(
   { db, hub, workflows }: Pick<Deps, "db" | "hub" | "workflows">,
   conversationId: string,
   message: NewMessage,
-  pictures: () => Promise<readonly PreparedImage[]>,
+  prepareImages: () => Promise<readonly PreparedImage[]>,
 ): Promise<SentMessage> {
   const text = cleanText(message.text);
   const messageId = message.id ?? newId();
@@ -45,27 +45,27 @@ export async function sendMessage(
     // Something else than a user's message has the id.
     if (known === null) throw conflict(messageId);
     // Decoding is for what may be the same message.
-    const images = known.text === text ? blocksOf(await pictures()) : [];
+    const images = known.text === text ? blocksOf(await prepareImages()) : [];
     return asStored(messageId, { text, images }, known);
   }
   const row = await versionOf(db, conversationId);
   if (row === null) throw notFound();
 
-  const prepared = await pictures();
+  const prepared = await prepareImages();
   await storeImages(db, prepared);
   const delivery = message.delivery ?? "direct";
   const submit = { messageId, text, images: blocksOf(prepared), delivery };
   const sent = await workflows.update(conversationId, sendMessageUpdate, [{ ...submit, row }]);
-  // The message itself and not its step: what was accepted into a history that is rewritten comes at a later step.
+  // The message itself and not its revision: a divergence gives an accepted message a later one.
   const stored = await awaitProjection(hub, conversationId, look);
   if (stored !== null) return asStored(messageId, submit, stored);
-  if (sent.sequence === null && (await wasWithdrawn(db, conversationId, sent.step, look))) {
+  if (sent.sequence === null && (await wasWithdrawn(db, conversationId, sent.revision, look))) {
     throw conflict(messageId, "The message of this id was withdrawn. Send yours under a new one.");
   }
   return { messageId, sequence: sent.sequence, delivery: sent.delivery, pending: true };
 }
 
-const blocksOf = (pictures: readonly PreparedImage[]): ImageBlock[] => pictures.map(({ block }) => block);
+const blocksOf = (images: readonly PreparedImage[]): ImageBlock[] => images.map(({ block }) => block);
 
 type Content = Pick<FoundMessage, "text" | "images">;
 
@@ -80,16 +80,16 @@ const conflict = (
   detail = "Another message has this id. Send yours under a new one.",
 ): Problem => new Problem("message_id_conflict", detail, { messageId });
 
-/** The row has the step in which the message was queued, and not the message: what an id stood for once is over. */
+/** The row has the revision that queued the message, and not the message: somebody has withdrawn it. */
 async function wasWithdrawn(
   db: Database,
   conversationId: string,
-  step: number,
+  revision: number,
   look: () => Promise<FoundMessage | null>,
 ): Promise<boolean> {
   try {
     const at = await versionOf(db, conversationId);
-    return at !== null && at.step >= step && (await look()) === null;
+    return at !== null && at.revision >= revision && (await look()) === null;
   } catch (error) {
     if (isUnavailable(error)) return false;
     throw error;

@@ -6,11 +6,11 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import type { ProcessSpec } from "../../local/managed-process.ts";
 import { identify, isRunning, type ProcessIdentity } from "../../local/process-identity.ts";
-import { createSupervisor, stopLeftovers, type Supervisor } from "../../local/processes.ts";
+import { createProcessManager, stopLeftovers, type ProcessManager } from "../../local/process-manager.ts";
 import { eventually, temporaryFolder } from "./support.ts";
 
 type Stage = {
-  readonly supervisor: Supervisor;
+  readonly supervisor: ProcessManager;
   readonly runDir: string;
   readonly logDir: string;
   /** What the person was told. */
@@ -28,7 +28,7 @@ function stage(stopOrder: string[][] = [["api"], ["worker"], ["temporal"]]): Sta
   mkdirSync(logDir);
   writeFileSync(notes, "");
   const said: string[] = [];
-  const supervisor = createSupervisor({ runDir, logDir, stopOrder, say: (line) => said.push(line) });
+  const supervisor = createProcessManager({ runDir, logDir, stopOrder, say: (line) => said.push(line) });
   onTestFinished(() => supervisor.kill());
   return {
     supervisor,
@@ -157,15 +157,15 @@ test("one that does not listen is killed when its time is over, with its childre
   expect(notes()).toEqual([]);
 });
 
-test("what a killed launcher left behind is stopped by the next one", async () => {
+test("what a killed `npm start` left behind is stopped by the next one", async () => {
   const { runDir, logDir } = stage();
-  const program = fileURLToPath(new URL("launcher-to-kill.ts", import.meta.url));
-  const launcher = spawn(process.execPath, ["--import", "tsx", program, runDir, logDir], {
+  const program = fileURLToPath(new URL("system-to-kill.ts", import.meta.url));
+  const system = spawn(process.execPath, ["--import", "tsx", program, runDir, logDir], {
     stdio: ["ignore", "pipe", "inherit"],
   });
-  await once(launcher.stdout, "data");
-  launcher.kill("SIGKILL");
-  await once(launcher, "exit");
+  await once(system.stdout, "data");
+  system.kill("SIGKILL");
+  await once(system, "exit");
   const left = ["api", "temporal"].map((name) => recorded(runDir, name));
   expect(left.map(isRunning)).toEqual([true, true]);
 

@@ -7,11 +7,11 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { sql } from "drizzle-orm";
 import type { Database } from "../db/connect.ts";
 
-export type SignOfLife = "answers" | "refuses" | "silent";
+export type Health = "answers" | "refuses" | "silent";
 
-export type Pulse = {
+export type DatabaseProbe = {
   /** Asks the database now; one question serves all who ask meanwhile. */
-  feel(): Promise<SignOfLife>;
+  check(): Promise<Health>;
   /**
    * Asks every second from now on, until the function that it returns is called.
    *
@@ -23,36 +23,36 @@ export type Pulse = {
 /** Milliseconds that somebody has waited before it is asked why. */
 const INTERVAL_MS = 1_000;
 /** Milliseconds for the answer. */
-const PATIENCE_MS = 2_000;
+const TIMEOUT_MS = 2_000;
 
-export function createPulse(db: Database): Pulse {
-  let asking: Promise<SignOfLife> | null = null;
+export function createDatabaseProbe(db: Database): DatabaseProbe {
+  let asking: Promise<Health> | null = null;
   let toldAt = Number.NEGATIVE_INFINITY;
 
-  const ask = async (): Promise<SignOfLife> => {
+  const ask = async (): Promise<Health> => {
     const sign = await Promise.race([answerOf(db), silence()]);
     toldAt = performance.now();
     asking = null;
     return sign;
   };
-  const feel = () => (asking ??= ask());
+  const check = () => (asking ??= ask());
 
   return {
-    feel,
+    check,
     watch(onSilent) {
-      const check = async () => {
+      const look = async () => {
         // Many may wait; one question in an interval is enough for all of them.
         if (performance.now() - toldAt < INTERVAL_MS) return;
-        if ((await feel()) === "silent") onSilent();
+        if ((await check()) === "silent") onSilent();
       };
-      const timer = setInterval(() => void check(), INTERVAL_MS);
+      const timer = setInterval(() => void look(), INTERVAL_MS);
       return () => clearInterval(timer);
     },
   };
 }
 
 /** Of both pools: either may hang alone. */
-async function answerOf(db: Database): Promise<SignOfLife> {
+async function answerOf(db: Database): Promise<Health> {
   try {
     await Promise.all([db.sql`select 1`, db.orm.execute(sql`select 1`)]);
     return "answers";
@@ -61,8 +61,8 @@ async function answerOf(db: Database): Promise<SignOfLife> {
   }
 }
 
-async function silence(): Promise<SignOfLife> {
-  await sleep(PATIENCE_MS, undefined, { ref: false });
+async function silence(): Promise<Health> {
+  await sleep(TIMEOUT_MS, undefined, { ref: false });
   // A process that was busy itself may have the answer, and not have read it yet.
   await nextTurn();
   return "silent";

@@ -15,9 +15,9 @@ const AGAIN_MS = 5_000;
 const LONGEST_AGAIN_MS = 10 * 60 * 1000;
 const FETCH_LIMIT_MS = 30_000;
 /** For how long a start waits for what a conversation is counted by. */
-const PATIENCE_MS = 2_000;
+const START_TIMEOUT_MS = 2_000;
 
-export type KnownModelsOptions = {
+export type ModelRegistryOptions = {
   readonly db: Database;
   readonly client: ProviderClient;
   readonly file: readonly ModelFacts[];
@@ -26,13 +26,13 @@ export type KnownModelsOptions = {
   readonly warn: (sentence: string) => void;
 };
 
-export class KnownModels {
-  readonly #options: KnownModelsOptions;
+export class ModelRegistry {
+  readonly #options: ModelRegistryOptions;
   readonly #ended = new AbortController();
   #current: Models;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: KnownModelsOptions) {
+  constructor(options: ModelRegistryOptions) {
     this.#options = options;
     this.#current = this.#with(null);
   }
@@ -50,8 +50,8 @@ export class KnownModels {
     const isKnown = this.#recall();
     const asked = this.#keepFresh(AGAIN_MS, isKnown);
     let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>((resolve) => (timer = setTimeout(resolve, PATIENCE_MS)));
-    await Promise.race([isKnown.then((known) => (known ? undefined : asked)), patience]);
+    const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, START_TIMEOUT_MS)));
+    await Promise.race([isKnown.then((known) => (known ? undefined : asked)), timeout]);
     clearTimeout(timer);
   }
 

@@ -1,7 +1,7 @@
 /** What the workflow refuses is told under the same code, with what a client needs to go on (docs/http.md, Errors). */
 import { expect, test } from "vitest";
 import { PROBLEMS } from "../../api/problem.ts";
-import { refusalProblem } from "../../api/refusal.ts";
+import { rejectionProblem } from "../../api/rejection.ts";
 import type { State } from "../../machine/conversation.ts";
 import type { UpdateRejection } from "../../protocol/workflow.ts";
 import { problemOf } from "./support.ts";
@@ -40,7 +40,7 @@ const REFUSALS: { readonly [Code in UpdateRejection["code"]]: readonly [State, o
 
 test.each(Object.entries(REFUSALS))("%s", async (name, [state, members]) => {
   const code = name as UpdateRejection["code"];
-  const document = await problemOf(refusalProblem({ code, message, state }, "c1").toResponse());
+  const document = await problemOf(rejectionProblem({ code, message, state }, "c1").toResponse());
   expect(document).toEqual({
     type: `urn:bedrock:problem:${code}`,
     title: PROBLEMS[code].title,

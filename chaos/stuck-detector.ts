@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Talk } from "../test/support/talk.ts";
 
 /** Milliseconds in which something must happen in a conversation that works, all recoveries included. */
-const PATIENCE_MS = 60_000;
+const STUCK_AFTER_MS = 60_000;
 const LOOK_MS = 2_000;
 
 /**
@@ -28,7 +28,7 @@ async function watch(talk: Talk, over: AbortSignal): Promise<never> {
   for (;;) {
     const seen = await progressOf(talk);
     if (seen !== last) since = performance.now();
-    else if (performance.now() - since > PATIENCE_MS) {
+    else if (performance.now() - since > STUCK_AFTER_MS) {
       const known = JSON.stringify([await talk.state(), await pendingOf(talk)]);
       throw new Error(`${talk.id} is stuck: ${known}`);
     }

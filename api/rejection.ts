@@ -8,7 +8,7 @@ import type { UpdateRejection } from "../protocol/workflow.ts";
 /** What Restricted mode needs of the host where the tools run (REQ-BED-014). */
 const REQUIRED_KERNEL = "Linux 5.13 or newer with Landlock enabled; 6.12 or newer for all of it.";
 
-export function refusalProblem(refusal: UpdateRejection, conversationId: string): Problem {
+export function rejectionProblem(refusal: UpdateRejection, conversationId: string): Problem {
   const { code, message, state } = refusal;
   switch (code) {
     case "agent_busy":

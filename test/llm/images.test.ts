@@ -1,7 +1,7 @@
-/** REQ-BED-013: which pictures of a conversation go into a request. */
+/** REQ-BED-013: which images of a conversation go into a request. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { PICTURES_BYTES, picturesIn, withinLimits } from "../../llm/pictures.ts";
+import { MAX_IMAGES_BYTES, imagesIn, withinLimits } from "../../llm/images.ts";
 import type { Message, MessageBody } from "../../machine/message.ts";
 import * as m from "./messages.ts";
 
@@ -13,7 +13,7 @@ const turn = (...hashes: readonly string[]): MessageBody =>
 const none: ReadonlyMap<string, number> = new Map();
 const named = (count: number): string[] => Array.from({ length: count }, (_, n) => `p${n}`);
 
-describe("the pictures of a request", () => {
+describe("the images of a request", () => {
   test("are those of messages and of results, each as often as it occurs", () => {
     const messages = m.stored(
       turn("a", "b"),
@@ -21,26 +21,26 @@ describe("the pictures of a request", () => {
       m.tool("t", [m.image("a")]),
       m.note("x"),
     );
-    expect(picturesIn(messages)).toEqual(["a", "b", "a"]);
+    expect(imagesIn(messages)).toEqual(["a", "b", "a"]);
     expect(withinLimits(messages, none, 3)).toBe(messages);
   });
 
   test("one too many: the oldest are left out until half of the room is free, and the model reads so", () => {
     const messages = m.stored(...named(5).map((hash) => turn(hash)));
     const sent = withinLimits(messages, none, 4);
-    expect(picturesIn(sent)).toEqual(["p3", "p4"]);
+    expect(imagesIn(sent)).toEqual(["p3", "p4"]);
     expect(JSON.stringify(sent[0])).toContain("left out");
     expect(sent[4]).toBe(messages[4]);
     // What is stored is not touched.
-    expect(picturesIn(messages)).toEqual(named(5));
+    expect(imagesIn(messages)).toEqual(named(5));
   });
 
   test("too many bytes: likewise; the newest is sent however large", () => {
     const messages = m.stored(turn("a"), turn("b"), turn("c"));
     const sizes = (bytes: number) => new Map(["a", "b", "c"].map((hash) => [hash, bytes]));
-    expect(picturesIn(withinLimits(messages, sizes(PICTURES_BYTES / 3), 100))).toEqual(["a", "b", "c"]);
-    expect(picturesIn(withinLimits(messages, sizes(PICTURES_BYTES / 3 + 1), 100))).toEqual(["c"]);
-    expect(picturesIn(withinLimits(messages, sizes(PICTURES_BYTES * 2), 100))).toEqual(["c"]);
+    expect(imagesIn(withinLimits(messages, sizes(MAX_IMAGES_BYTES / 3), 100))).toEqual(["a", "b", "c"]);
+    expect(imagesIn(withinLimits(messages, sizes(MAX_IMAGES_BYTES / 3 + 1), 100))).toEqual(["c"]);
+    expect(imagesIn(withinLimits(messages, sizes(MAX_IMAGES_BYTES * 2), 100))).toEqual(["c"]);
   });
 
   test("a model that sees none gets none, and is told", () => {
@@ -49,8 +49,8 @@ describe("the pictures of a request", () => {
       none,
       0,
     );
-    expect(picturesIn(sent)).toEqual([]);
-    expect(JSON.stringify(sent)).toMatch(/cannot see pictures.*cannot see pictures/);
+    expect(imagesIn(sent)).toEqual([]);
+    expect(JSON.stringify(sent)).toMatch(/cannot see images.*cannot see images/);
   });
 
   test("property: within the limits, the newest in order; and one more brings none back", () => {
@@ -64,17 +64,17 @@ describe("the pictures of a request", () => {
             turn(...bytes.map((each, n) => (sizes.set(`${t}-${n}`, each), `${t}-${n}`))),
           ),
         );
-        const all = picturesIn(messages);
-        const sent = picturesIn(withinLimits(messages, sizes, maxImages));
+        const all = imagesIn(messages);
+        const sent = imagesIn(withinLimits(messages, sizes, maxImages));
         expect(sent).toEqual(all.slice(all.length - sent.length));
         expect(sent.length).toBeLessThanOrEqual(maxImages);
         expect(sent.length > 0 || all.length === 0).toBe(true);
         const bytes = sent.reduce((sum, hash) => sum + (sizes.get(hash) ?? 0), 0);
-        expect(bytes <= PICTURES_BYTES || sent.length === 1).toBe(true);
-        const before = picturesIn(withinLimits(messages.slice(0, -1), sizes, maxImages));
+        expect(bytes <= MAX_IMAGES_BYTES || sent.length === 1).toBe(true);
+        const before = imagesIn(withinLimits(messages.slice(0, -1), sizes, maxImages));
         const dropped = all.slice(
           0,
-          all.length - (messages.length > 1 ? picturesIn(messages.slice(-1)).length : 0),
+          all.length - (messages.length > 1 ? imagesIn(messages.slice(-1)).length : 0),
         );
         const left = dropped.slice(0, dropped.length - before.length);
         if (messages.length > 1) expect(sent.filter((hash) => left.includes(hash))).toEqual([]);

@@ -28,7 +28,7 @@ type Entry = { readonly messages: readonly Message[]; readonly characters: numbe
 
 const NOTHING: Entry = { messages: [], characters: 0 };
 
-export class History {
+export class MessageCache {
   readonly #db: Database;
   readonly #known = new Memory<Entry>({ entries: REMEMBERED, characters: REMEMBERED_CHARACTERS });
 
@@ -37,7 +37,7 @@ export class History {
   }
 
   /** What is known without asking, ascending; possibly nothing. */
-  recall(conversationId: string): Entry {
+  getCached(conversationId: string): Entry {
     return this.#known.get(conversationId) ?? NOTHING;
   }
 
@@ -45,14 +45,17 @@ export class History {
    * All messages of a conversation, ascending.
    *
    * @param known as recalled.
-   * @param news all that come after those, when they are at hand.
+   * @param newMessages all that come after those, when they are at hand.
    * @throws HistoryTooLarge
    */
-  async read(conversationId: string, known: Entry, news: readonly Message[] | null): Promise<Entry> {
+  async read(conversationId: string, known: Entry, newMessages: readonly Message[] | null): Promise<Entry> {
     const entry =
-      news === null
+      newMessages === null
         ? ((await this.#extend(conversationId, known)) ?? (await this.#extend(conversationId, NOTHING)))
-        : { messages: [...known.messages, ...news], characters: known.characters + charactersOf(news) };
+        : {
+            messages: [...known.messages, ...newMessages],
+            characters: known.characters + charactersOf(newMessages),
+          };
     if (entry === null) return NOTHING;
     this.#known.set(conversationId, entry, entry.characters);
     return entry;

@@ -1,22 +1,22 @@
--- Owns: the fence. One call is one transaction: it applies exactly those batches that follow from the row.
+-- Owns: the fence. One call is one transaction: it applies exactly those revisions that follow from the row.
 --
 -- p: { id, createInput: { slug, title, … } | null,
---      batches: [{ step, id, previous, at, archived, title, messages, events }],   ascending
---      state, stateData, mode, usage, machine, awaits, queue: the value after the last batch,
---      images: hashes that the batches refer to,
+--      revisions: [{ number, id, previous, at, archived, title, messages, events }],   ascending
+--      state, stateData, mode, usage, machine, awaits, queue: the value after the last entry,
+--      images: hashes that the revisions refer to,
 --      claim: { operationId, dispatchAttempt, by, restarts } | null,
---      since: { sequence, id } | null: the last message that the claimant knows }
--- A claim that is granted is answered with the messages since: what it does next is to read them.
+--      lastRead: { sequence, id } | null: the last message that the claimant knows }
+-- A claim that is granted is answered with the messages after that one: what it does next is to read them.
 -- Whatever is applied is the end of the list, so one value is enough.
-CREATE FUNCTION commit_batches(p jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION commit_revisions(p jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   r conversations%ROWTYPE;
   child conversations%ROWTYPE;
   existed boolean;
   create_input constant jsonb := p -> 'createInput';
-  batch jsonb;
+  entry jsonb;
   number bigint;
-  last_step bigint;
+  last_revision bigint;
   last_id text;
   last_at timestamptz;
   new_title text;
@@ -26,55 +26,55 @@ DECLARE
   claimant constant jsonb := p -> 'claim';
   awaited text;
   granted boolean := false;
-  since constant jsonb := p -> 'since';
-  news jsonb;
+  last_read constant jsonb := p -> 'lastRead';
+  new_messages jsonb;
 BEGIN
   LOOP
     -- NO KEY: commits of one conversation wait for each other, a sub-agent's foreign key does not wait for them.
     SELECT * INTO r FROM conversations WHERE id = p ->> 'id' FOR NO KEY UPDATE;
     existed := FOUND;
     IF NOT existed THEN
-      r.step := 0;
+      r.revision := 0;
       r.restarts := 0;
       -- No row to follow from: deleted, or its parent is.
       IF jsonb_typeof(create_input) IS DISTINCT FROM 'object'
         OR (create_input ->> 'parentId' IS NOT NULL
           AND NOT EXISTS (SELECT FROM conversations WHERE id = create_input ->> 'parentId' FOR KEY SHARE))
       THEN
-        RETURN jsonb_build_object('confirmed', 0, 'batchId', NULL, 'awaits', NULL, 'restarts', r.restarts, 'fork', true);
+        RETURN jsonb_build_object('confirmed', 0, 'revisionId', NULL, 'awaits', NULL, 'restarts', r.restarts, 'diverged', true);
       END IF;
     END IF;
 
-    last_step := r.step;
-    last_id := r.batch_id;
+    last_revision := r.revision;
+    last_id := r.revision_id;
     changed := false;
     new_archived := NULL;
     new_title := NULL;
-    FOR batch IN SELECT value FROM jsonb_array_elements(p -> 'batches') LOOP
-      number := (batch ->> 'step')::bigint;
-      CONTINUE WHEN number < r.step;
-      IF number = r.step AND batch ->> 'id' = r.batch_id THEN
+    FOR entry IN SELECT value FROM jsonb_array_elements(p -> 'revisions') LOOP
+      number := (entry ->> 'number')::bigint;
+      CONTINUE WHEN number < r.revision;
+      IF number = r.revision AND entry ->> 'id' = r.revision_id THEN
         CONTINUE;
       END IF;
-      IF number <> last_step + 1 OR batch ->> 'previous' IS DISTINCT FROM last_id THEN
+      IF number <> last_revision + 1 OR entry ->> 'previous' IS DISTINCT FROM last_id THEN
         RETURN jsonb_build_object(
-          'confirmed', r.step, 'batchId', r.batch_id, 'awaits', r.awaits, 'restarts', r.restarts, 'fork', true);
+          'confirmed', r.revision, 'revisionId', r.revision_id, 'awaits', r.awaits, 'restarts', r.restarts, 'diverged', true);
       END IF;
-      last_step := number;
-      last_id := batch ->> 'id';
-      last_at := (batch ->> 'at')::timestamptz;
-      IF batch ->> 'archived' IS NOT NULL THEN
-        new_archived := (batch ->> 'archived')::boolean;
+      last_revision := number;
+      last_id := entry ->> 'id';
+      last_at := (entry ->> 'at')::timestamptz;
+      IF entry ->> 'archived' IS NOT NULL THEN
+        new_archived := (entry ->> 'archived')::boolean;
         changed := true;
       END IF;
-      new_title := coalesce(new_title, batch ->> 'title');
+      new_title := coalesce(new_title, entry ->> 'title');
     END LOOP;
 
-    EXIT WHEN last_step = r.step OR existed;
+    EXIT WHEN last_revision = r.revision OR existed;
     -- The id or the slug may have been taken meanwhile: then look again, with another slug.
     INSERT INTO conversations (
       id, slug, title, titled, cwd, host, model, scripted, sandbox, parent_conversation_id, continued_from,
-      user_initiated, state_data, state_updated_at, mode, usage, machine, step, last_event, created_at, updated_at)
+      user_initiated, state_data, state_updated_at, mode, usage, machine, revision, last_event, created_at, updated_at)
     SELECT
       p ->> 'id',
       CASE attempt
@@ -85,14 +85,14 @@ BEGIN
       create_input ->> 'model', (create_input ->> 'scripted')::boolean, create_input -> 'sandbox', create_input ->> 'parentId',
       (SELECT id FROM conversations WHERE id = create_input ->> 'continuedFrom' FOR KEY SHARE),
       (create_input ->> 'userInitiated')::boolean, '{}', last_at, p ->> 'mode', p -> 'usage', p -> 'machine', 0, 0,
-      (p #>> '{batches,0,at}')::timestamptz, last_at
+      (p #>> '{revisions,0,at}')::timestamptz, last_at
     ON CONFLICT DO NOTHING
     RETURNING * INTO r;
     EXIT WHEN FOUND;
     attempt := attempt + 1;
   END LOOP;
 
-  awaited := CASE WHEN last_step > r.step THEN p ->> 'awaits' ELSE r.awaits END;
+  awaited := CASE WHEN last_revision > r.revision THEN p ->> 'awaits' ELSE r.awaits END;
   -- Of several runs of one order the first that comes performs it.
   IF jsonb_typeof(claimant) = 'object' AND claimant ->> 'operationId' = awaited THEN
     -- What was ordered before the last restart of the whole system is not begun after it.
@@ -105,23 +105,23 @@ BEGIN
     awaited := CASE WHEN granted THEN awaited END;
   END IF;
 
-  IF last_step > r.step THEN
-    FOR batch IN SELECT value FROM jsonb_array_elements(p -> 'batches') LOOP
-      CONTINUE WHEN (batch ->> 'step')::bigint <= r.step;
+  IF last_revision > r.revision THEN
+    FOR entry IN SELECT value FROM jsonb_array_elements(p -> 'revisions') LOOP
+      CONTINUE WHEN (entry ->> 'number')::bigint <= r.revision;
       INSERT INTO messages (
         conversation_id, id, sequence_id, message_type, actor_kind, content, display_data, usage_data, cycle_id,
         created_at)
       SELECT r.id, m.id, m.sequence, m.type, m.actor, m.content, m.display, m.usage, m."cycleId", m."createdAt"
-      FROM jsonb_to_recordset(batch -> 'messages') AS m (
+      FROM jsonb_to_recordset(entry -> 'messages') AS m (
         id text, sequence integer, type text, actor text, content jsonb, display jsonb, usage jsonb,
         "cycleId" text, "createdAt" timestamptz);
 
       INSERT INTO events (conversation_id, number, name, data, message_id, created_at)
       SELECT
         r.id, r.last_event + e.place, e.value ->> 'name', e.value -> 'data', e.value ->> 'messageId',
-        (batch ->> 'at')::timestamptz
-      FROM jsonb_array_elements(batch -> 'events') WITH ORDINALITY AS e (value, place);
-      r.last_event := r.last_event + jsonb_array_length(batch -> 'events');
+        (entry ->> 'at')::timestamptz
+      FROM jsonb_array_elements(entry -> 'events') WITH ORDINALITY AS e (value, place);
+      r.last_event := r.last_event + jsonb_array_length(entry -> 'events');
     END LOOP;
 
     r.archived := coalesce(new_archived, r.archived);
@@ -164,11 +164,11 @@ BEGIN
       state_data = p -> 'stateData',
       state_updated_at = CASE
         WHEN r.state = p ->> 'state' AND r.state_data = p -> 'stateData' THEN r.state_updated_at ELSE last_at END,
-      mode = p ->> 'mode', usage = p -> 'usage', machine = p -> 'machine', step = last_step, batch_id = last_id,
+      mode = p ->> 'mode', usage = p -> 'usage', machine = p -> 'machine', revision = last_revision, revision_id = last_id,
       awaits = p ->> 'awaits', claim = r.claim, last_event = r.last_event, updated_at = last_at
     WHERE id = r.id;
 
-    -- An archive takes the sub-agents along, and so does what takes it back. Their own steps are not touched by it.
+    -- An archive takes the sub-agents along, and so does what takes it back. It does not touch their own revisions.
     IF new_archived IS NOT NULL THEN
       FOR child IN
         UPDATE conversations SET archived = new_archived, last_event = last_event + 1, updated_at = last_at
@@ -179,29 +179,29 @@ BEGIN
         VALUES (child.id, child.last_event, 'conversation.changed',
           jsonb_build_object('title', child.title, 'archived', child.archived), last_at);
         PERFORM pg_notify('bedrock_commits', jsonb_build_object(
-          'c', child.id, 's', child.step, 'e', child.last_event, 'parent', r.id)::text);
+          'c', child.id, 's', child.revision, 'e', child.last_event, 'parent', r.id)::text);
       END LOOP;
     END IF;
 
     PERFORM pg_notify('bedrock_commits', jsonb_build_object(
-      'c', r.id, 's', last_step, 'e', r.last_event, 'parent', r.parent_conversation_id)::text);
+      'c', r.id, 's', last_revision, 'e', r.last_event, 'parent', r.parent_conversation_id)::text);
   ELSIF granted THEN
     UPDATE conversations SET claim = r.claim WHERE id = r.id;
   END IF;
 
-  IF granted AND jsonb_typeof(since) = 'object' AND EXISTS (
+  IF granted AND jsonb_typeof(last_read) = 'object' AND EXISTS (
     SELECT FROM messages
-    WHERE conversation_id = r.id AND sequence_id = (since ->> 'sequence')::integer AND id = since ->> 'id')
+    WHERE conversation_id = r.id AND sequence_id = (last_read ->> 'sequence')::integer AND id = last_read ->> 'id')
   THEN
-    SELECT coalesce(jsonb_agg(to_jsonb(m) ORDER BY m.sequence_id), '[]') INTO news
+    SELECT coalesce(jsonb_agg(to_jsonb(m) ORDER BY m.sequence_id), '[]') INTO new_messages
     FROM messages AS m
-    WHERE conversation_id = r.id AND sequence_id > (since ->> 'sequence')::integer
+    WHERE conversation_id = r.id AND sequence_id > (last_read ->> 'sequence')::integer
     -- One value of jsonb is bounded: who knows less reads in pages.
     HAVING count(*) <= 100;
   END IF;
 
   RETURN jsonb_build_object(
-    'confirmed', last_step, 'batchId', last_id, 'awaits', awaited, 'restarts', r.restarts, 'fork', false,
-    'news', news);
+    'confirmed', last_revision, 'revisionId', last_id, 'awaits', awaited, 'restarts', r.restarts, 'diverged', false,
+    'newMessages', new_messages);
 END
 $$;

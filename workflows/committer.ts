@@ -1,19 +1,19 @@
 /**
- * Owns: getting the ledger's batches into Postgres, and what was accepted from people until it is there. Finds out
- * that the row has another history, or does not take a step, and says so once.
+ * Owns: sending the outbox to Postgres, and remembering people's accepted requests until they are stored. It reports
+ * once that the row has another history, or that Postgres refuses a revision.
  */
 import { ActivityFailure, ApplicationFailure, type CancellationScope } from "@temporalio/workflow";
 import type { CommitInput } from "../protocol/activities.ts";
-import { COMMIT_REFUSED, pack, type Batch, type Committed } from "../protocol/commit.ts";
+import { COMMIT_REFUSED, pack, type Revision, type Committed } from "../protocol/commit.ts";
 import { commit, reasonIn } from "./activities.ts";
 import type { CreateInput } from "../protocol/workflow.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Outbox } from "./outbox.ts";
 import type { Request } from "./requests.ts";
 
-/** This history is not that of the row; `requests` were accepted into it and are not stored. */
+/** This history is not that of the row. Nobody has stored `requests`, which were accepted into it. */
 export type Divergence =
-  | { readonly kind: "fork"; readonly requests: readonly Request[] }
-  /** Postgres does not take a step, `inARow` times since it took one. */
+  | { readonly kind: "other_history"; readonly requests: readonly Request[] }
+  /** Postgres has refused a revision, `inARow` times since it took one. */
   | {
       readonly kind: "refused";
       readonly reason: string;
@@ -21,87 +21,91 @@ export type Divergence =
       readonly requests: readonly Request[];
     };
 
-export type Past = {
+export type CommitterOptions = {
   readonly conversationId: string;
-  readonly ledger: Ledger;
-  /** Makes the row with the first batch; null when there is one. */
+  readonly outbox: Outbox;
+  /** Makes the row with the first revision; null when there is one. */
   readonly createInput: CreateInput | null;
-  /** How often in a row Postgres has refused a step before this history began. */
+  /** How often in a row Postgres has refused a revision before this history began. */
   readonly refusals: number;
   /** Restarts of the whole system that are known. */
   readonly restarts: number;
 };
 
-export class Commits {
-  readonly ledger: Ledger;
+export class Committer {
+  readonly outbox: Outbox;
   readonly #conversationId: string;
-  readonly #base: CancellationScope;
+  readonly scope: CancellationScope;
   readonly #onDivergence: (divergence: Divergence) => void;
   #createInput: CreateInput | null;
   #refusals: number;
   #restarts: number;
-  /** The commits of its own: one at a time, because each carries all that the one before has not confirmed. */
-  #settling: Promise<void> | null = null;
+  /** One commit of its own at a time: each carries all that the one before has not confirmed. */
+  flushing: Promise<void> | null = null;
   #verifying: Promise<void> | null = null;
   #closed = false;
-  /** By the step that took them. */
+  /** By the revision that took them. */
   readonly #requests = new Map<number, Request[]>();
 
-  constructor(past: Past, base: CancellationScope, onDivergence: (divergence: Divergence) => void) {
-    this.ledger = past.ledger;
+  constructor(
+    past: CommitterOptions,
+    base: CancellationScope,
+    onDivergence: (divergence: Divergence) => void,
+  ) {
+    this.outbox = past.outbox;
     this.#conversationId = past.conversationId;
     this.#createInput = past.createInput;
     this.#refusals = past.refusals;
     this.#restarts = past.restarts;
-    this.#base = base;
+    this.scope = base;
     this.#onDivergence = onDivergence;
   }
 
   /** What is pending fits into one commit, or no confirmation is waited for. */
   get hasRoom(): boolean {
-    return this.#closed || this.ledger.fits;
+    return this.#closed || this.outbox.fits;
   }
 
   /** Everything recorded is confirmed, or no confirmation is waited for. */
   get isFlushed(): boolean {
-    const isAsking = this.#settling !== null || this.#verifying !== null;
+    const isAsking = this.flushing !== null || this.#verifying !== null;
     return !isAsking && this.#hasNothingToSend;
   }
 
   get #hasNothingToSend(): boolean {
-    return this.#closed || this.ledger.unconfirmed.length === 0;
+    return this.#closed || this.outbox.unconfirmed.length === 0;
   }
 
   /** What the commit of an effect has to carry: everything. */
   pending(): CommitInput & { readonly restarts: number } {
-    return { ...this.#inputOf(this.ledger.unconfirmed), restarts: this.#restarts };
+    return { ...this.#inputOf(this.outbox.unconfirmed), restarts: this.#restarts };
   }
 
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** What was ordered before is not begun any more (`commit_batches`). */
+  /** Postgres grants no claim that was ordered before (`commit_revisions`). */
   noteRestarts(count: number): void {
     this.#restarts = Math.max(this.#restarts, count);
   }
 
   /** Resolves when everything recorded is in Postgres, however long that takes, or the history has diverged. */
   flush(): Promise<void> {
-    if (this.#hasNothingToSend) return this.#settling ?? Promise.resolve();
-    this.#settling ??= this.#commitAll();
-    return this.#settling;
+    if (this.#hasNothingToSend) return this.flushing ?? Promise.resolve();
+    this.flushing ??= this.#commitAll();
+    return this.flushing;
   }
 
   async #commitAll(): Promise<void> {
     try {
       while (!this.#hasNothingToSend) {
-        const answer = await this.#send(this.ledger.fitting);
+        const answer = await this.#send(this.outbox.fitting);
         if (answer !== null) this.confirm(answer);
       }
     } finally {
       // In the same turn as the last look: what is recorded from now on has to be sent anew.
-      this.#settling = null;
+      this.flushing = null;
     }
   }
 
@@ -114,18 +118,19 @@ export class Commits {
 
   async #compare(): Promise<void> {
     await this.flush();
-    const { step } = this.ledger;
+    const { revision } = this.outbox;
     const answer = await this.#send([]);
     // What was recorded meanwhile is compared by its own commit.
-    if (answer === null || this.#closed || step !== this.ledger.step) return;
-    const { fork, confirmed, batchId } = answer;
-    if (fork || batchId === null || !this.ledger.has({ step: confirmed, batchId })) this.#fork();
+    if (answer === null || this.#closed || revision !== this.outbox.revision) return;
+    const { diverged, confirmed, revisionId } = answer;
+    if (diverged || revisionId === null || !this.outbox.has({ revision: confirmed, revisionId }))
+      this.diverge();
   }
 
   /** null: it was refused. */
-  async #send(batches: readonly Batch[]): Promise<Committed | null> {
+  async #send(revisions: readonly Revision[]): Promise<Committed | null> {
     try {
-      return await this.#base.run(() => commit(this.#inputOf(batches)));
+      return await this.scope.run(() => commit(this.#inputOf(revisions)));
     } catch (error) {
       const reason = refusalIn(error);
       if (reason === null) throw error;
@@ -134,22 +139,23 @@ export class Commits {
     }
   }
 
-  /** The last recorded step is what a person has asked for. */
+  /** A person has asked for the last recorded revision. */
   accept(request: Request): void {
-    const { step } = this.ledger;
-    this.#requests.set(step, [...(this.#requests.get(step) ?? []), request]);
+    const { revision } = this.outbox;
+    this.#requests.set(revision, [...(this.#requests.get(revision) ?? []), request]);
   }
 
   confirm(answer: Committed): void {
     if (this.#closed) return;
-    if (this.ledger.confirm(answer) === "fork") {
-      this.#fork();
+    if (this.outbox.confirm(answer) === "diverged") {
+      this.diverge();
       return;
     }
     this.#refusals = 0;
     this.noteRestarts(answer.restarts);
     if (answer.confirmed > 0) this.#createInput = null;
-    for (const step of this.#requests.keys()) if (step <= answer.confirmed) this.#requests.delete(step);
+    for (const revision of this.#requests.keys())
+      if (revision <= answer.confirmed) this.#requests.delete(revision);
   }
 
   /** Postgres does not take what is pending, and would not the next time either. */
@@ -159,12 +165,12 @@ export class Commits {
     this.#onDivergence({ kind: "refused", reason, inARow: this.#refusals + 1, requests });
   }
 
-  #fork(): void {
-    this.#onDivergence({ kind: "fork", requests: this.close() });
+  diverge(): void {
+    this.#onDivergence({ kind: "other_history", requests: this.close() });
   }
 
-  #inputOf(batches: readonly Batch[]): CommitInput {
-    return { ...pack(batches), conversationId: this.#conversationId, createInput: this.#createInput };
+  #inputOf(revisions: readonly Revision[]): CommitInput {
+    return { ...pack(revisions), conversationId: this.#conversationId, createInput: this.#createInput };
   }
 
   /** No answer counts any more. Returns what was accepted and is not known to be stored. */

@@ -26,7 +26,7 @@ export type Argument =
   /** The address of a `struct sock_fprog` of these instructions. */
   | { readonly program: Uint8Array };
 
-export type Step = {
+export type Syscall = {
   readonly call: SystemCall;
   readonly args: readonly Argument[];
   /** The name under which later steps find what it returns. */
@@ -36,7 +36,7 @@ export type Step = {
 };
 
 /** One line a step, for launcher.pl. */
-export function encodeStep(step: Step, arch: Architecture): string {
+export function encodeSyscall(step: Syscall, arch: Architecture): string {
   const number = numberOf(arch, step.call);
   if (number === undefined) throw new Error(`There is no ${step.call} on ${arch}.`);
   const name = `${step.optional === true ? "?" : ""}${step.call}`;

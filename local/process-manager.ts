@@ -1,6 +1,6 @@
 /**
- * Owns: the child processes of one launcher: their names, their files, the order in which they end, and the ones
- * that a killed launcher left behind.
+ * Owns: the child processes of one `npm start`: their names, their files, the order in which they end, and the ones
+ * that a killed `npm start` left behind.
  * Not here: the life of a single one (managed-process.ts); Postgres, which is adopted instead (postgres.ts).
  */
 import { readFileSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { ManagedProcess, type ProcessSpec } from "./managed-process.ts";
 import { isRunning, parseIdentity, type ProcessIdentity } from "./process-identity.ts";
 import { StartError } from "./start-error.ts";
 
-export type Supervisor = {
+export type ProcessManager = {
   /**
    * Starts a process and keeps it running; resolves when it is ready.
    *
@@ -25,7 +25,7 @@ export type Supervisor = {
   kill(): void;
 };
 
-export type SupervisorOptions = {
+export type ProcessManagerOptions = {
   /** Existing folders: for the processes' identities, and for their logs. */
   readonly runDir: string;
   readonly logDir: string;
@@ -34,7 +34,7 @@ export type SupervisorOptions = {
   readonly say: (line: string) => void;
 };
 
-export function createSupervisor(options: SupervisorOptions): Supervisor {
+export function createProcessManager(options: ProcessManagerOptions): ProcessManager {
   const { runDir, logDir, stopOrder, say } = options;
   const processes = new Map<string, ManagedProcess>();
   let stopping = false;
@@ -67,11 +67,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 const LEFTOVER_GRACE = 2000;
 
 /**
- * Ends the processes that an earlier launcher on the same `runDir` could not end. One whose number now belongs to
+ * Ends the processes that an earlier `npm start` on the same `runDir` could not end. One whose number now belongs to
  * another process is left alone.
  */
 export async function stopLeftovers(
-  options: Pick<SupervisorOptions, "runDir" | "stopOrder" | "say">,
+  options: Pick<ProcessManagerOptions, "runDir" | "stopOrder" | "say">,
   grace = LEFTOVER_GRACE,
 ): Promise<void> {
   const { runDir, stopOrder, say } = options;

@@ -17,7 +17,7 @@ export type ServerSentEvent = {
   readonly number?: number;
 };
 
-export class Outbox {
+export class SseWriter {
   /** The body of the response. */
   readonly readable: ReadableStream<Uint8Array>;
   readonly closed: Promise<void>;
@@ -32,16 +32,16 @@ export class Outbox {
   #resolveClosed = (): void => undefined;
   readonly #heartbeat: NodeJS.Timeout;
 
-  /** @param onBeat called with every heartbeat. */
-  constructor(onBeat: () => void = () => undefined, heartbeatMs = HEARTBEAT_MS) {
+  /** @param onHeartbeat called with every heartbeat. */
+  constructor(onHeartbeat: () => void = () => undefined, heartbeatMs = HEARTBEAT_MS) {
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
     this.readable = new ReadableStream<Uint8Array>(
       { pull: (controller) => this.#pull(controller), cancel: () => this.cut() },
       { highWaterMark: 0 },
     );
     this.#heartbeat = setInterval(() => {
-      this.#beat();
-      onBeat();
+      this.#sendHeartbeat();
+      onHeartbeat();
     }, heartbeatMs);
     this.#heartbeat.unref();
   }
@@ -100,7 +100,7 @@ export class Outbox {
     if (this.#bytes === 0) this.#tellDrained();
   }
 
-  #beat(): void {
+  #sendHeartbeat(): void {
     if (this.#bytes === 0) {
       this.#stalledFor = 0;
       this.#push(": heartbeat\n\n");

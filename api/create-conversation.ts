@@ -9,7 +9,7 @@ import { notFound, Problem, unavailable } from "./problem.ts";
 import { invalidRequest } from "./router.ts";
 import { awaitProjection } from "./projection.ts";
 import { readImages } from "./images.ts";
-import { sendMessage } from "./sending.ts";
+import { sendMessage } from "./send-message.ts";
 import type { newConversation } from "./schemas/conversation.ts";
 import type { z } from "@hono/zod-openapi";
 
@@ -27,7 +27,7 @@ export async function createConversation(
 ): Promise<ConversationView & { readonly pending?: true }> {
   const { db, hub, workflows } = deps;
   const { message } = wanted;
-  const pictures = message === undefined ? [] : await readImages(message, "message.", gone);
+  const prepared = message === undefined ? [] : await readImages(message, "message.", gone);
   const id = wanted.id ?? newId();
   // Asked for a new id, too: without Postgres a workflow would only be started in vain.
   if (await conversationExists(db, id)) throw alreadyExists(id);
@@ -40,7 +40,7 @@ export async function createConversation(
     throw unavailable("The conversation is being made, but the database does not show it yet.");
   if (message === undefined) return opened;
 
-  const sent = await sendMessage(deps, id, message, () => Promise.resolve(pictures));
+  const sent = await sendMessage(deps, id, message, () => Promise.resolve(prepared));
   const conversation = (await look()) ?? opened;
   return sent.pending === true ? { ...conversation, pending: true } : conversation;
 }
