@@ -1,7 +1,7 @@
 /**
  * Owns: the settings, validated once. Every other file gets them from here, typed.
- * Not here: what `npm start` decides itself (ports, embedded servers); it hands those on as environment. How secrets
- * come to a process, and that they stand in no environment (local/secrets.mjs).
+ * Not here: what `npm start` decides itself (ports, embedded servers) and hands on as environment; how secrets come to
+ * a process, and that no environment contains them (local/secrets.mjs).
  */
 import { homedir, hostname } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
@@ -21,11 +21,11 @@ export type Config = {
   readonly scriptedModel: boolean;
   /** The model of a conversation that names none. */
   readonly model: string;
-  /** Absolute path of a file that says more of models; null: there is none. */
+  /** Absolute path of a file with more facts on models; null: there is none. */
   readonly modelsFile: string | null;
-  /** What it says. */
+  /** The content of `modelsFile`. */
   readonly models: readonly ModelFacts[];
-  /** A stream without an event for so many milliseconds has stalled. */
+  /** A stream without an event for this many milliseconds has stalled. */
   readonly llmStallMs: number;
   /** null: `npm start` brings its own Postgres. */
   readonly databaseUrl: string | null;
@@ -35,7 +35,9 @@ export type Config = {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;
-  /** What payloads are signed with; null: `npm start` brings its own with its own server, else nothing is signed. */
+  /**
+   * The key that signs payloads. null: `npm start` with its own server makes its own key; otherwise nothing is signed.
+   */
   readonly payloadKey: Uint8Array | null;
   /** null only on a loopback `host`. */
   readonly apiToken: string | null;
@@ -44,13 +46,13 @@ export type Config = {
   readonly restartPolicy: RestartPolicy;
   /** `npm start` serves Temporal's Web UI, behind the checks of the API. */
   readonly temporalUi: boolean;
-  /** Where conversations are polled for; every process of one installation has the same. */
+  /** The task queue of conversations; every process of one installation has the same. */
   readonly taskQueue: string;
   /** The host whose tools this process runs: the queue `tools:<toolHost>`. */
   readonly toolHost: string;
 };
 
-/** What the API and a worker need: both servers exist. */
+/** The settings of the API and of a worker: the addresses of both servers are set. */
 export type ServiceConfig = Config & { readonly databaseUrl: string; readonly temporalAddress: string };
 
 /** The environment cannot be used; one sentence for each bad key. */

@@ -31,15 +31,19 @@ import { STICKY_TIMEOUT_MS } from "./protocol/timing.ts";
 import { toolsQueue } from "./protocol/workflow.ts";
 import { ensureSearchAttributes, MissingSearchAttributes } from "./worker/search-attributes.ts";
 
-/** For tools to end by themselves after SIGTERM; what runs longer is interrupted, and its model told so. */
+/**
+ * Time for tools to end by themselves after SIGTERM. A tool that runs longer is interrupted, and the model is told so.
+ */
 const SHUTDOWN_GRACE = "1 second";
 const SHUTDOWN_LIMIT_MS = 3_000;
-/** Workflows kept in memory; the others are replayed when they are needed (about 220 KB each). */
+/** Workflows kept in memory, about 220 KB each. Any other workflow is replayed when it is needed. */
 const CACHED_WORKFLOWS = 1_000;
-/** Each has two seconds from when it is taken; of many replays at once, after a start, none would be done in time. */
+/**
+ * Each task has 2 s from when a worker takes it. With many replays at once, after a start, none would be done in time.
+ */
 const CONCURRENT_WORKFLOW_TASKS = 4;
 const CONCURRENT_ACTIVITIES = 200;
-/** Few, because each poll of a worker that froze may swallow a task until that times out. */
+/** Few, because each poll of a frozen worker may take a task, which then waits for its time-out. */
 const POLLS = 2;
 const DATABASE_CONNECTIONS = 10;
 
@@ -62,7 +66,7 @@ export async function startWorker(
 ): Promise<RunningWorker> {
   const connection = await NativeConnection.connect({
     address: config.temporalAddress,
-    // A twelfth of the server's work; what is sent are a few kilobytes to a server nearby.
+    // Compression takes a twelfth of the server's work, and the messages are a few kilobytes to a server nearby.
     grpcCompression: { codec: "none" },
   });
   await ensureSearchAttributes(connection, config.temporalNamespace);
@@ -103,7 +107,8 @@ export async function startWorker(
       ...common,
       taskQueue: config.taskQueue,
       workflowBundle: { codePath: bundlePath },
-      // A history that cannot be replayed, because its key was lost say, ends its run. The conversation goes on from its row.
+      // A history that cannot be replayed, for example because its key was lost, ends its run. The conversation goes on
+      // from its row.
       workflowFailureErrorTypes: { "*": ["NondeterminismError"] },
       activities: {
         ...rowActivities(db, history, models),
@@ -113,7 +118,7 @@ export async function startWorker(
       maxCachedWorkflows: CACHED_WORKFLOWS,
       maxConcurrentWorkflowTaskPolls: POLLS,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
-      // A worker that died must not keep its conversations waiting (docs/temporal.md).
+      // The conversations of a worker that died must not wait for it (docs/temporal.md).
       stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
     }),
     Worker.create({
@@ -122,12 +127,12 @@ export async function startWorker(
       activities: { ...tools, ...hostActivities(config.toolHost) },
     }),
   ]);
-  // What conversations are counted by is known before the first is polled for.
+  // The models' limits must be known before the worker polls: conversations are counted by them.
   await learned;
   const shutdown = (): void => {
     for (const worker of workers) if (worker.getState() === "RUNNING") worker.shutdown();
   };
-  // One that ends takes the other along: half a worker looks alive and is not.
+  // If one worker ends, it stops the other: a process with only one of them would look alive but could not work.
   const done = Promise.all(workers.map((worker) => worker.run().finally(shutdown)))
     .finally(() => models.stop())
     .finally(() => db.close())
@@ -141,7 +146,7 @@ export async function main(env: Env): Promise<void> {
   try {
     await work(loadServiceConfig(env));
   } catch (error) {
-    // A bad setting is the person's to mend; anything else is a defect and wants its stack.
+    // The person can correct a bad setting. Any other error is a defect and needs its stack.
     const isSetting = error instanceof ConfigError || error instanceof MissingSearchAttributes;
     console.error(isSetting ? error.message : error);
     process.exitCode = 1;
@@ -155,20 +160,20 @@ async function work(config: ServiceConfig): Promise<void> {
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
   console.log(`worker ready, tools of ${config.toolHost}`);
-  // Whoever asks for the sandbox waits for the same probe; polling does not.
+  // Activities that need the sandbox wait for the same probe; polling does not wait for it.
   const { available, reason } = await sandboxOfHost();
   if (!available) console.warn(`Warning: every conversation is Unrestricted here. ${reason ?? ""}`);
   try {
     await worker.done;
   } catch (error) {
     console.error(error);
-    // Something still runs that nobody can answer for. An exit would wait for calls of the file system, a disk that does
-    // not answer among them, and what they belong to would be beaten for meanwhile.
+    // An activity still runs that could not be stopped. A normal exit would wait for its file system calls, even on a
+    // disk that does not answer, and heartbeats for the activity would continue meanwhile.
     process.kill(process.pid, "SIGKILL");
   }
 }
 
-/** The worker of the tools has no workflows on purpose. */
+/** The tools' worker has no workflows on purpose, so this warning is dropped. */
 function log({ level, message, meta }: LogEntry): void {
   if (message.startsWith("No workflows registered")) return;
   console.error(`${level} ${message} ${meta === undefined ? "" : JSON.stringify(meta)}`);

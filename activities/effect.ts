@@ -1,6 +1,6 @@
 /**
- * Owns: "commit before effect, in one activity" (architecture, rules 1 and 2): the revisions are committed, the
- * row says whether it waits for this operation, and only then is the effect performed.
+ * Owns: "commit before effect, in one activity" (architecture, rules 1 and 2). The activity commits the revisions. Only
+ * if the row then waits for this operation does it perform the effect.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -22,9 +22,9 @@ type Answer = Awaited<ReturnType<typeof commitAndRead>>;
 
 export type EffectOf<E extends ConversationEvent> = {
   readonly operationId: string;
-  /** The last message that is known here: the commit brings those after it. */
+  /** The last message that this worker knows: the commit brings the messages after it. */
   readonly lastRead: LastRead | null;
-  /** Ends early when the lease's signal is aborted, and answers all the same. */
+  /** Ends early when the lease's signal is aborted, and still returns an event. */
   readonly perform: (lease: ActivityLease, newMessages: Answer["newMessages"]) => Promise<E>;
 };
 
@@ -35,7 +35,7 @@ export function commitThen<E extends ConversationEvent>(
   { operationId, lastRead, perform }: EffectOf<E>,
 ): Promise<Performed<E>> {
   return withLease(async (lease) => {
-    // Another run of this very activity has another name, and only one of them performs.
+    // Another run of the same activity has another `by`, and only one of them performs.
     const { dispatchAttempt, restarts } = input;
     const claim = { operationId, dispatchAttempt, by: randomUUID(), restarts };
     const answer = await tryCommit(db, input, { claim, lastRead }, lease.signal);
@@ -47,7 +47,7 @@ export function commitThen<E extends ConversationEvent>(
   });
 }
 
-/** null when the database could not be reached in time, or while it was tried the effect was called off. */
+/** null: the database could not be reached in time, or the effect was aborted meanwhile. */
 async function tryCommit(
   db: Database,
   input: EffectInput,
@@ -69,7 +69,7 @@ async function tryCommit(
   }
 }
 
-/** A database that does not answer must not hold up a cancel; what it does with the commit later is harmless. */
+/** A database that does not answer must not hold up a cancel. If it applies the commit later, that is harmless. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(new Error("aborted"));

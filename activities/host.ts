@@ -1,5 +1,5 @@
 /**
- * Owns: what the API has to know of the host where tools run: called as standalone activities, because the API
+ * Owns: what the API has to know of the host where tools run. The API calls these as standalone activities, because it
  * may run elsewhere.
  */
 import { readdir, stat } from "node:fs/promises";
@@ -33,7 +33,7 @@ export function hostActivities(host: string): HostActivities {
       const directories: string[] = [];
       for (const { entry, directory } of candidates) {
         if (directories.length === LISTED) break;
-        // A link to a directory is as good as one for a conversation to work in.
+        // A conversation can work in a symbolic link to a directory, too.
         if (entry.isDirectory() || (entry.isSymbolicLink() && (await isDirectory(directory)))) {
           directories.push(directory);
         }

@@ -28,7 +28,7 @@ export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): 
   const isFresh = age < FRESH_TASK_MS;
   const lease = new ServerLease(context.cancellationSignal, isFresh ? LEASE_MS - age : LEASE_MS);
   let heartbeats = 0;
-  /** Whether the server has answered it. */
+  /** Sends one heartbeat. Returns whether the server has answered it. */
   const heartbeat = async (): Promise<boolean> => {
     if (++heartbeats % HEARTBEATS_PER_SDK_HEARTBEAT === 0) context.heartbeat();
     const sent = clock();
@@ -40,7 +40,7 @@ export async function withLease<T>(body: (lease: ActivityLease) => Promise<T>): 
       return true;
     } catch (error) {
       const code: number | null = isGrpcServiceError(error) ? error.code : null;
-      // Given up already. Anything else may pass, but proves nothing.
+      // The activity has timed out already. Any other error may pass, but renews nothing.
       if (code === NOT_FOUND) lease.end();
       return false;
     }
@@ -65,7 +65,7 @@ class ServerLease implements ActivityLease {
   readonly cancelled = new AbortController();
   readonly #listeners = new Set<() => void>();
   #expiresAt: number;
-  /** It is not prolonged beyond that. */
+  /** The lease is not renewed beyond this time. */
   #latest = Infinity;
   #isClosed = false;
   #timer: NodeJS.Timeout;
@@ -92,7 +92,7 @@ class ServerLease implements ActivityLease {
     return this.#expiresAt;
   }
 
-  /** @param since when the heartbeat was sent that the server has answered; what is over remains so. */
+  /** @param since when the heartbeat was sent that the server has answered. An expired lease is not renewed. */
   renew(since: number): void {
     const next = Math.min(since + LEASE_MS, this.#latest);
     if (this.#isClosed || isExpired(this) || next <= this.#expiresAt) return;
@@ -102,7 +102,7 @@ class ServerLease implements ActivityLease {
     for (const listener of this.#listeners) listener();
   }
 
-  /** The body is to end. Until it has, the lease goes on. */
+  /** Tells the body to end. The lease goes on until it has. */
   cancel(): void {
     if (!this.#isClosed) this.cancelled.abort();
   }
@@ -114,7 +114,7 @@ class ServerLease implements ActivityLease {
     this.close();
   }
 
-  /** There is nothing left to be ended or prolonged, whatever is answered late. */
+  /** From now on a late answer neither ends nor renews the lease. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);

@@ -1,7 +1,7 @@
 /**
- * Owns: text that is live only, a model's or a tool's, on its way to whoever watches: batched, and bounded in what goes
- * out in a second and in what waits for a slow database, beyond which a gap is marked (architecture, rule 9). What is cut
- * here is bounded and kept elsewhere.
+ * Owns: live text of a model or a tool on its way to clients. It is batched, and bounded per second and in what waits
+ * for a slow database. Beyond these bounds a gap is marked (architecture, rule 9). The text that is cut here is bounded
+ * and kept elsewhere.
  */
 
 export type LiveText<Source> = {
@@ -11,16 +11,16 @@ export type LiveText<Source> = {
 };
 
 export type LiveTextOptions<Source> = {
-  /** Called with one at a time, in order; a rejection loses that text only. */
+  /** Called with one text at a time, in order; a rejection loses that text only. */
   readonly publish: (source: Source, text: string) => Promise<void>;
-  /** Whether texts of both may become one. */
+  /** Whether texts of both sources may be joined into one. */
   readonly isSame: (a: Source, b: Source) => boolean;
   readonly intervalMs?: number;
 };
 
-/** Characters in a second, and of what waits. */
+/** Characters that are published in a second, and characters that may wait. */
 export const RATE = 64 * 1024;
-/** Of what waits: each becomes a notification, however short it is. */
+/** Pieces that may wait: each becomes a notification, however short it is. */
 const PIECES = 64;
 export const GAP = "\n[… too fast to show …]\n";
 

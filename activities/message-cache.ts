@@ -1,42 +1,46 @@
 /**
- * Owns: a worker's memory of the messages it has read, so that a request gets only what is new, mostly with its own
- * commit. Postgres stays the truth: an entry that does not connect with what is stored is thrown away.
+ * Owns: a worker's cache of the messages it has read. A request reads only the new messages, mostly with its own
+ * commit. Postgres is authoritative: an entry that does not connect with the stored messages is discarded.
  */
+import { LRUCache } from "lru-cache";
 import type { Database } from "../db/connect.ts";
 import { lastMessages, readMessages } from "../db/messages.ts";
 import { shareOfRoom } from "../llm/continuation.ts";
 import type { Model } from "../llm/models.ts";
 import type { Message } from "../machine/message.ts";
-import { Memory } from "./memory.ts";
 
 /** Messages read at once. */
 const PAGE = 200;
 /** Conversations remembered. */
 const REMEMBERED = 50;
-/** Characters of JSON of all that is remembered. */
+/** Characters of JSON of all entries together. */
 const REMEMBERED_CHARACTERS = 64 * 1024 * 1024;
-/** More than any model's window holds, and any request. */
+/** More than any model's window or any request can hold. */
 const MAX_CHARACTERS = 48 * 1024 * 1024;
 
-/** The history is more than can be sent. */
+/** The history is larger than a request may be. */
 export class HistoryTooLarge extends Error {
   override readonly name = "HistoryTooLarge";
 }
 
-/** `characters` of their JSON. */
+/** `characters`: length of the messages' JSON. */
 type Entry = { readonly messages: readonly Message[]; readonly characters: number };
 
 const NOTHING: Entry = { messages: [], characters: 0 };
 
 export class MessageCache {
   readonly #db: Database;
-  readonly #known = new Memory<Entry>({ entries: REMEMBERED, characters: REMEMBERED_CHARACTERS });
+  readonly #known = new LRUCache<string, Entry>({
+    max: REMEMBERED,
+    maxSize: REMEMBERED_CHARACTERS,
+    sizeCalculation: ({ characters }) => characters,
+  });
 
   constructor(db: Database) {
     this.#db = db;
   }
 
-  /** What is known without asking, ascending; possibly nothing. */
+  /** The cached messages, ascending; possibly none. */
   getCached(conversationId: string): Entry {
     return this.#known.get(conversationId) ?? NOTHING;
   }
@@ -44,8 +48,8 @@ export class MessageCache {
   /**
    * All messages of a conversation, ascending.
    *
-   * @param known as recalled.
-   * @param newMessages all that come after those, when they are at hand.
+   * @param known from `getCached`.
+   * @param newMessages all messages after those; null: they are read here.
    * @throws HistoryTooLarge
    */
   async read(conversationId: string, known: Entry, newMessages: readonly Message[] | null): Promise<Entry> {
@@ -57,11 +61,11 @@ export class MessageCache {
             characters: known.characters + charactersOf(newMessages),
           };
     if (entry === null) return NOTHING;
-    this.#known.set(conversationId, entry, entry.characters);
+    this.#known.set(conversationId, entry);
     return entry;
   }
 
-  /** Nothing will be asked of this conversation any more. */
+  /** The conversation makes no more requests. */
   forget(conversationId: string): void {
     this.#known.delete(conversationId);
   }
@@ -71,7 +75,7 @@ export class MessageCache {
     const last = known.messages.at(-1);
     const messages = [...known.messages];
     let { characters } = known;
-    // The last known one is read again: it shows that both are of the same history.
+    // The last known message is read again: it shows that both are of the same history.
     let after = last === undefined ? 0 : last.sequence - 1;
     for (let isFirst = true; ; isFirst = false) {
       const page = await readMessages(this.#db, conversationId, { after, limit: PAGE });
@@ -90,12 +94,12 @@ export class MessageCache {
 const charactersOf = (messages: readonly Message[]): number => JSON.stringify(messages).length;
 
 const SUMMARY_PAGE = 100;
-/** Characters of JSON: much of a history may say nothing that a summary could use. */
+/** Characters of JSON. Much of a history may hold nothing that a summary could use. */
 const SUMMARY_CHARACTERS = 16 * 1024 * 1024;
 
 /**
- * What the request for a summary can use of a history: its beginning, which holds the task, and as much of its end as
- * there is room for. However long a history is, no more of it is in memory.
+ * Reads the part of a history that the request for a summary can use: its beginning, which holds the task, and as much
+ * of its end as there is room for. However long the history is, no more of it is in memory.
  */
 export async function readForSummary(
   db: Database,
@@ -117,7 +121,7 @@ export async function readForSummary(
   return [...first, ...read];
 }
 
-/** Messages among which is the first that says something. */
+/** The first message with content is among this many messages. */
 const BEGINNING = 5;
 
 /** The tool_use ids of all earlier responses, read from the results: each call has one before the next request. */

@@ -1,6 +1,6 @@
 /**
- * Owns: what this worker knows of models, kept up to date: from the start what is built in and the person's file, then
- * what was stored last, then what the provider says, which is stored for the others.
+ * Owns: what this worker knows of models, kept up to date. It starts with the built-in models and the person's file.
+ * Then it reads the list that was stored last, and fetches the provider's list, which it stores for the other workers.
  */
 import type { Database } from "../db/connect.ts";
 import { readProviderModels, storeProviderModels } from "../db/models.ts";
@@ -10,11 +10,11 @@ import { type ModelFacts, Models } from "../llm/models.ts";
 import { fetchModels } from "../llm/provider-models.ts";
 
 const FRESH_MS = 24 * 60 * 60 * 1000;
-/** When the provider could not be reached; doubled each time, up to the longest. */
+/** The pause after the provider could not be reached; doubled each time, up to `LONGEST_AGAIN_MS`. */
 const AGAIN_MS = 5_000;
 const LONGEST_AGAIN_MS = 10 * 60 * 1000;
 const FETCH_LIMIT_MS = 30_000;
-/** For how long a start waits for what a conversation is counted by. */
+/** How long a start waits for a list of models: conversations are counted by it. */
 const START_TIMEOUT_MS = 2_000;
 
 export type ModelRegistryOptions = {
@@ -22,7 +22,7 @@ export type ModelRegistryOptions = {
   readonly client: ProviderClient;
   readonly file: readonly ModelFacts[];
   readonly scripted: boolean;
-  /** Told one sentence when a list cannot be had, or not be stored. */
+  /** Called with one sentence when a list cannot be fetched, read or stored. */
   readonly warn: (sentence: string) => void;
 };
 
@@ -42,8 +42,8 @@ export class ModelRegistry {
   }
 
   /**
-   * Learns what there is to learn, now and every day. Resolves as soon as a list is known, or is not to be had within
-   * two seconds. The scripted model has nothing to tell.
+   * Reads the stored list and fetches the provider's, now and every day. Resolves as soon as a list is known or cannot
+   * be had, at the latest after two seconds. The scripted model needs no list.
    */
   async start(): Promise<void> {
     if (this.#options.scripted) return;
@@ -61,7 +61,7 @@ export class ModelRegistry {
   }
 
   async #keepFresh(again: number, recalled: Promise<unknown>): Promise<void> {
-    // What is stored is older than what comes now.
+    // The fetched list is newer than the stored one, so it is taken last.
     const [learned] = await Promise.all([this.#fetch(), recalled]);
     if (learned !== null) this.#current = this.#with(learned);
     if (this.#ended.signal.aborted) return;
@@ -74,7 +74,7 @@ export class ModelRegistry {
     if (learned !== null) await this.#store(learned);
   }
 
-  /** Whether a list was stored. Never rejects. */
+  /** Returns whether there is a stored list. Never rejects. */
   async #recall(): Promise<boolean> {
     try {
       const stored = readFacts(await readProviderModels(this.#options.db));
@@ -86,9 +86,9 @@ export class ModelRegistry {
     }
   }
 
-  /** null: it cannot be had now. Never rejects. */
+  /** null: the list cannot be fetched now. Never rejects. */
   async #fetch(): Promise<readonly ModelFacts[] | null> {
-    // Not AbortSignal.timeout: within AbortSignal.any nothing keeps its timer (nodejs/node#54614).
+    // Not AbortSignal.timeout: AbortSignal.any does not keep its timer alive (nodejs/node#54614).
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(), FETCH_LIMIT_MS);
     try {

@@ -1,6 +1,6 @@
 /**
- * Owns: that an activity does nothing for an order that is not signed, and that what it fails of is signed, too: the
- * message of a failure is none of its payloads, its details are.
+ * Owns: an interceptor by which an activity does nothing for an order that is not signed. It also puts the reason of a
+ * failure into its details: they are payloads and get signed, its message is none.
  */
 import { ApplicationFailure, CancelledFailure } from "@temporalio/activity";
 import type { ActivityInterceptors } from "@temporalio/worker";

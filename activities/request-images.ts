@@ -1,28 +1,31 @@
 /**
- * Owns: the images of a request, from Postgres, those of the last requests from memory: each round sends all of them
- * again. They never change, so nothing in memory gets old.
+ * Owns: the images of a request. They come from Postgres, or from a cache of the last requests, because each round
+ * sends all of them again. Images never change, so the cache does not get out of date.
  */
+import { LRUCache } from "lru-cache";
 import type { Database } from "../db/connect.ts";
 import { getImages, imageSizes } from "../db/images.ts";
 import { imagesIn, withinLimits } from "../llm/images.ts";
 import type { Images, LoadedImage } from "../llm/turns.ts";
 import type { Message } from "../machine/message.ts";
-import { Memory } from "./memory.ts";
 
-/** Characters of base64 that are kept. */
+/** Characters of base64 in the cache. */
 const REMEMBERED_CHARACTERS = 64 * 1024 * 1024;
 
 type Known = { readonly image: LoadedImage; readonly bytes: number };
 
 export class RequestImages {
   readonly #db: Database;
-  readonly #known = new Memory<Known>({ characters: REMEMBERED_CHARACTERS });
+  readonly #known = new LRUCache<string, Known>({
+    maxSize: REMEMBERED_CHARACTERS,
+    sizeCalculation: ({ image }) => image.data.length,
+  });
 
   constructor(db: Database) {
     this.#db = db;
   }
 
-  /** What of the messages is to be sent, and the images in it. */
+  /** The messages to send, where the oldest images may be left out, and the images in them. */
   async choose(
     conversationId: string,
     messages: readonly Message[],
@@ -54,7 +57,7 @@ export class RequestImages {
       const data = Buffer.from(bytes).toString("base64");
       found.set(hash, { image: { mediaType, data }, bytes: bytes.length });
     }
-    for (const [hash, known] of found) this.#known.set(hash, known, known.image.data.length);
+    for (const [hash, known] of found) this.#known.set(hash, known);
     return new Map([...found].map(([hash, { image }]) => [hash, image]));
   }
 }

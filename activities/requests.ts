@@ -1,6 +1,6 @@
 /**
- * Owns: the activities that ask the model: history from Postgres, one request, deltas to whoever listens, and the
- * outcome as the event that the machine waits for. Asks once (architecture, rule 5).
+ * Owns: the activities that ask the model. Each reads the history from Postgres, makes one request, publishes its
+ * deltas, and returns the outcome as the event that the machine waits for. Asks once (architecture, rule 5).
  */
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
@@ -70,18 +70,18 @@ export function requestActivities(
   };
 }
 
-/** Characters of a history that stay below the limit of a body, at three bytes each, with all images. */
+/** A history of so many characters stays below the limit of a body, at three bytes each, with all images. */
 const SURELY_FITS = 3_000_000;
 
 type Built = {
   readonly request: Asking["request"];
-  /** Of all earlier calls of the conversation. */
+  /** The ids of all earlier calls of the conversation. */
   readonly usedIds: () => ReadonlySet<string>;
-  /** Of the model, in tokens. */
+  /** The model's window, in tokens. */
   readonly contextWindow: number;
 };
 
-/** @param lastRead the commit brings the messages after it along, for `build`. */
+/** @param lastRead the commit returns the messages after it, for `build`. */
 function request(
   deps: RequestDependencies,
   input: RequestInput,
@@ -95,7 +95,7 @@ function request(
     perform: async (lease, news) => {
       try {
         const built = await build(news);
-        // It may have taken long, or the worker was frozen meanwhile: then somebody else asks.
+        // Building may have taken long, or the worker was frozen meanwhile: then a successor makes the request.
         if (isExpired(lease)) return { kind: "llm_lost", requestId };
         return await askModel(deps, input, built, lease);
       } catch (error) {
@@ -114,7 +114,10 @@ const UNREADABLE: Failure = {
   retryAfterMs: null,
 };
 
-/** It need not be sent to know that; a provider that hangs up on it would look like a broken network. */
+/**
+ * This is known without sending the request. A provider that closes the connection on it would look like a broken
+ * network.
+ */
 const TOO_LARGE: Failure = {
   errorKind: "context_exhausted",
   message: "The conversation is larger than a request may be. Continue in a new conversation.",
@@ -130,7 +133,7 @@ async function askModel(
 ): Promise<RequestEvent> {
   const live = createLiveText<Pick<Delta, "kind" | "index">>({
     isSame: (a, b) => a.kind === b.kind && a.index === b.index,
-    // What somebody else may have begun anew is not told any further.
+    // After the lease a successor may have begun the request anew: nothing more is published.
     publish: async ({ kind, index }, text) => {
       if (isExpired(lease)) return;
       await publishLive(db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } });

@@ -46,7 +46,7 @@ export function rowActivities(db: Database, history: MessageCache, models: Model
     messageExists: ({ conversationId, messageId }) => withLease(() => isTaken(db, conversationId, messageId)),
     remove: ({ conversationId, createdAt }) =>
       withLease(async (lease) => {
-        // Another has done it, or will.
+        // Another attempt has done it, or will.
         if (isExpired(lease)) throw new Error("The removal came too late.");
         await deleteConversation(db, conversationId, createdAt);
         history.forget(conversationId);
@@ -54,7 +54,7 @@ export function rowActivities(db: Database, history: MessageCache, models: Model
   };
 }
 
-/** What the machine may look at, from the registries of this worker's version. */
+/** The machine's context, from the registries of this worker's version. */
 function contextOf(config: ConversationConfig, models: ModelRegistry): Context {
   const isSubAgent = !config.userInitiated;
   return {

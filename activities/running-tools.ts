@@ -1,6 +1,7 @@
 /**
- * Owns: the tools that run in this process, by conversation, and the short way to stop them: a Stop that is taken here
- * kills them before the server has heard of it. The server's cancel comes in any case, and reaches those elsewhere.
+ * Owns: the tools that run in this process, by conversation, and the short way to stop them. The worker that takes a
+ * Stop kills them before the server has received it. The server's cancel comes in any case, and reaches tools in other
+ * processes.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { CANCEL_ARRIVES_MS } from "../protocol/timing.ts";
@@ -13,8 +14,8 @@ export class RunningTools {
   }
 
   /**
-   * Runs a tool of a conversation with a signal that either way of stopping aborts. One that was stopped the short way
-   * is not answered before its cancel has come: till then its conversation would take it for a tool that was lost.
+   * Runs a tool of a conversation with a signal that either way of stopping aborts. A tool that was stopped the short
+   * way is not answered before the server's cancel has come. Until then its conversation would take it for a lost tool.
    */
   async run<T>(
     conversationId: string,

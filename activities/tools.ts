@@ -1,6 +1,6 @@
 /**
- * Owns: the activity that runs a tool, at most once, where the conversation's directory is. Being stopped, by
- * whomever, is an `interrupted` outcome; whether that was the person's Stop is the machine's business.
+ * Owns: the activity that runs a tool, at most once, on the host of the conversation's directory. A tool that was
+ * stopped has the outcome `interrupted`, for whatever reason. The machine decides whether that was the person's Stop.
  */
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
@@ -33,7 +33,7 @@ export function toolActivities(
   };
 }
 
-/** The same on the queue that workers of all hosts poll; and the short way to stop what runs here. */
+/** The same activity on the queue that workers of all hosts poll, and the short way to stop tools of this process. */
 export function toolActivitiesOf(
   host: string,
   tools: ToolActivities,
@@ -49,7 +49,7 @@ export function toolActivitiesOf(
   };
 }
 
-/** Bounded and stopped by its signal; the outcome of a stopped one is `interrupted`. */
+/** Runs the tool, bounded. An abort of its signal stops it; its outcome is then `interrupted`. */
 async function execute(
   db: Database,
   hidden: readonly string[],

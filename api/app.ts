@@ -73,7 +73,7 @@ const headers: MiddlewareHandler = async (c, next) => {
   if (!c.res.headers.has("cache-control")) c.res.headers.set("cache-control", "no-store");
 };
 
-/** Nobody is kept waiting for a database that hangs, nor for ever for anything else. */
+/** Answers 503 when the database hangs, and when a request takes longer than REQUEST_DEADLINE_MS. */
 function deadline(probe: DatabaseProbe): MiddlewareHandler {
   return async (_, next) => {
     let stop = (): void => undefined;

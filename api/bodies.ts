@@ -1,6 +1,6 @@
 /**
- * Owns: how a request's body comes to its route: received by itself (uploads.ts), then read and decoded, the large ones in
- * turn. Nothing that waits for the network has a turn.
+ * Owns: how a request's body comes to its route. Each body is received independently (uploads.ts), then read and
+ * decoded. Large bodies are decoded in turn, and none of them holds its turn while it waits for the network.
  */
 import type { MiddlewareHandler } from "hono";
 import { Semaphore } from "../images/semaphore.ts";
@@ -12,24 +12,24 @@ export const BODY_LIMIT = 32 * 1024 * 1024;
 
 const LIMITS: UploadLimits = {
   bodyBytes: BODY_LIMIT,
-  // Of 32 of the largest.
+  // 32 bodies of the largest size.
   fileBytes: 32 * BODY_LIMIT,
   paceMs: 5_000,
-  // The largest by a line of 2 Mbit/s.
+  // About the time that the largest body takes on a line of 2 Mbit/s.
   deadlineMs: 120_000,
 };
 
-/** Bytes of a body that is nothing special. */
+/** Bytes. Only a larger body has to wait for its turn. */
 const LARGE_BODY = 1024 * 1024;
-/** A message full of images takes ten times its size in memory. */
+/** Large bodies at a time. A message full of images takes ten times its size in memory. */
 const LARGE_BODIES = 3;
-/** Milliseconds in which its turn comes, or it is refused. */
+/** Milliseconds that a large body waits for its turn before it is refused. */
 const TURN_MS = 20_000;
 
 /**
- * Refuses with 400, 408 or 413. What comes after it finds the body as text, whole.
+ * Refuses with 400, 408 or 413. The handlers after it find the whole body as text.
  *
- * @param limits others than usual, for a test that is in a hurry.
+ * @param limits override the usual limits, so that tests need not wait long.
  */
 export function bodies(limits: Partial<UploadLimits> = {}): MiddlewareHandler {
   const uploads = new Uploads({ ...LIMITS, ...limits });
@@ -42,7 +42,7 @@ export function bodies(limits: Partial<UploadLimits> = {}): MiddlewareHandler {
       const decode = async (): Promise<void> => {
         const text = decoded(await upload.read());
         await upload.discard();
-        // What is read once is cached as it is awaited, which hono's own type does not say.
+        // Hono caches the promise of a body that was read, although its type says `string`.
         Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
         await next();
       };
@@ -51,7 +51,7 @@ export function bodies(limits: Partial<UploadLimits> = {}): MiddlewareHandler {
   };
 }
 
-/** @param gone aborts when nobody waits any more. */
+/** @param gone aborts when the client no longer waits. */
 async function inTurn(gate: Semaphore, work: () => Promise<void>, gone: AbortSignal): Promise<void> {
   const waiting = new AbortController();
   const giveUp = (why: string): void => waiting.abort(unavailable(why));
@@ -67,7 +67,7 @@ async function inTurn(gate: Semaphore, work: () => Promise<void>, gone: AbortSig
   }
 }
 
-/** JSON is UTF-8 (RFC 8259). What is not would be stored as other characters than were sent. */
+/** JSON is UTF-8 (RFC 8259). Lenient decoding would store other characters than the client sent. */
 function decoded(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);

@@ -1,4 +1,6 @@
-/** Owns: making a conversation (REQ-BED-010, 014, 021): where it lives, in which mode, after which other one. */
+/**
+ * Owns: making a conversation (REQ-BED-010, 014, 021): its directory and host, its mode, and the one that it continues.
+ */
 import { conversationExists } from "../db/conversations.ts";
 import { titleOf } from "../db/title.ts";
 import { type ConversationView, getConversation } from "../db/views.ts";
@@ -18,7 +20,7 @@ export type NewConversation = z.output<typeof newConversation>;
 /**
  * Resolves when the conversation, and its first message if there is one, can be read.
  *
- * @param gone aborts when nobody waits any more.
+ * @param gone aborts when the client no longer waits.
  */
 export async function createConversation(
   deps: Deps,
@@ -29,7 +31,7 @@ export async function createConversation(
   const { message } = wanted;
   const prepared = message === undefined ? [] : await readImages(message, "message.", gone);
   const id = wanted.id ?? newId();
-  // Asked for a new id, too: without Postgres a workflow would only be started in vain.
+  // Checked for a new id, too: without Postgres a workflow would be started in vain.
   if (await conversationExists(db, id)) throw alreadyExists(id);
 
   const createInput = await createInputOf(deps, id, wanted);
@@ -53,7 +55,7 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
     throw invalidRequest([{ path: "model", message }]);
   }
   const earlier = continuedFrom === undefined ? null : await exhausted(deps, continuedFrom.id);
-  // A directory is one of a host: without its own, the new conversation lives where the earlier one did.
+  // A directory belongs to a host: without a `cwd` the new conversation lives on the host of the earlier one.
   const host = wanted.cwd === undefined && earlier !== null ? earlier.conversation.host : toolHost;
   const directory = absolute(wanted.cwd ?? earlier?.conversation.cwd);
   const [cwd, sandbox] = await Promise.all([existing(deps, host, directory), workflows.sandboxOf(host)]);
@@ -71,7 +73,7 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
       userInitiated: true,
     },
     mode: sandbox.available ? "restricted" : "unrestricted",
-    // Known now, the first message makes the slug, too.
+    // The first commit makes the slug from the title, so the title is taken from the first message here already.
     title: title === "" ? titleOf(wanted.message?.text ?? "") : title,
     seed: continuedFrom?.seed === true && earlier !== null ? seedFrom(earlier.summary) : null,
     task: null,
@@ -103,7 +105,7 @@ function absolute(cwd: string | undefined): string {
   return cwd;
 }
 
-/** The directory as its host knows it. */
+/** The directory, checked on its host. */
 async function existing({ workflows }: Deps, host: string, cwd: string): Promise<string> {
   const checked = await workflows.checkDirectory(host, cwd);
   if (!checked.ok) throw invalidCwd(checked.reason);

@@ -1,26 +1,26 @@
 /**
- * Owns: noticing a database that hangs. The driver waits for ever for a server that takes a question and does not
- * answer it; so while somebody waits, the smallest question is asked beside theirs.
- * Not here: a database that cannot be reached, which the driver tells at once.
+ * Owns: detecting a database that hangs. The driver waits for ever for a server that takes a query and does not answer
+ * it. So the probe sends the smallest query beside the requests that wait.
+ * Not here: a database that cannot be reached; the driver reports that at once.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import type { Database } from "../db/connect.ts";
 
-export type Health = "answers" | "refuses" | "silent";
+type Health = "answers" | "refuses" | "silent";
 
 export type DatabaseProbe = {
-  /** Asks the database now; one question serves all who ask meanwhile. */
+  /** Queries the database now; concurrent callers share one query. */
   check(): Promise<Health>;
   /**
-   * Asks every second from now on, until the function that it returns is called.
+   * Queries every second from now on, until the returned function is called.
    *
    * @param onSilent called when no answer has come.
    */
   watch(onSilent: () => void): () => void;
 };
 
-/** Milliseconds that somebody has waited before it is asked why. */
+/** Milliseconds that a request waits before the first query, and between two queries. */
 const INTERVAL_MS = 1_000;
 /** Milliseconds for the answer. */
 const TIMEOUT_MS = 2_000;
@@ -41,7 +41,7 @@ export function createDatabaseProbe(db: Database): DatabaseProbe {
     check,
     watch(onSilent) {
       const look = async () => {
-        // Many may wait; one question in an interval is enough for all of them.
+        // Many requests may wait; one query in an interval is enough for all of them.
         if (performance.now() - toldAt < INTERVAL_MS) return;
         if ((await check()) === "silent") onSilent();
       };
@@ -51,7 +51,7 @@ export function createDatabaseProbe(db: Database): DatabaseProbe {
   };
 }
 
-/** Of both pools: either may hang alone. */
+/** Queries both pools, because either may hang alone. */
 async function answerOf(db: Database): Promise<Health> {
   try {
     await Promise.all([db.sql`select 1`, db.orm.execute(sql`select 1`)]);
@@ -63,7 +63,7 @@ async function answerOf(db: Database): Promise<Health> {
 
 async function silence(): Promise<Health> {
   await sleep(TIMEOUT_MS, undefined, { ref: false });
-  // A process that was busy itself may have the answer, and not have read it yet.
+  // If this process itself was busy, the answer may have arrived without being read yet.
   await nextTurn();
   return "silent";
 }

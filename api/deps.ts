@@ -1,4 +1,4 @@
-/** Owns: what the routes are made of; main.ts puts the real ones together. */
+/** Owns: the dependencies of the routes; main.ts puts the real ones together. */
 import type { Database } from "../db/connect.ts";
 import type { Models } from "../llm/models.ts";
 import type { Hub } from "./events/hub.ts";
@@ -11,9 +11,9 @@ export type Deps = {
   readonly db: Database;
   readonly hub: Hub;
   readonly workflows: Workflows;
-  /** What is known of models now. */
+  /** The models that are known now. */
   readonly models: () => Promise<Models>;
-  /** The id of the model of a conversation that names none. */
+  /** The model's id for a conversation that names none. */
   readonly defaultModel: string;
   /** The answers come from the built-in scripted model. */
   readonly scripted: boolean;
@@ -21,17 +21,17 @@ export type Deps = {
   readonly toolHost: string;
   /** The address that the server listens on. */
   readonly host: string;
-  /** null: none is asked for. */
+  /** null: no token is required. */
   readonly apiToken: string | null;
-  /** What payloads are signed with; null: nothing is. */
+  /** The key that signs payloads; null: payloads are not signed. */
   readonly payloadKey: Uint8Array | null;
   readonly temporalNamespace: string;
   /** Aborted when the process ends: open streams end with it. */
   readonly closing: AbortSignal;
   readonly report: ReportError;
   readonly metrics: Metrics;
-  /** Milliseconds between the comments of a stream; 15,000 unless a test is in a hurry. */
+  /** Milliseconds between the comments of a stream; 15,000 by default. Tests use less. */
   readonly heartbeatMs?: number;
-  /** Those of bodies.ts unless a test is in a hurry. */
+  /** Override the limits of bodies.ts in tests. */
   readonly uploads?: Partial<UploadLimits>;
 };

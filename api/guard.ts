@@ -1,7 +1,7 @@
 /**
- * Owns: who may ask at all. An agent's API on a loopback port is a shell for every web page that can reach it, so
- * Host and Origin are checked on every request, streams included, and bodies must be of a type that a page cannot
- * send across origins without asking first. Temporal's Web UI is behind the first three checks, too.
+ * Owns: which requests are admitted at all. An agent's API on a loopback port is a shell for every web page that can
+ * reach it. So Host and Origin are checked on every request, streams included. A body must have a type that a page
+ * cannot send across origins without a preflight. Temporal's Web UI is behind the first three checks, too.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { MiddlewareHandler } from "hono";
@@ -11,7 +11,7 @@ import { Problem, unsupportedMediaType } from "./problem.ts";
 export type GuardOptions = {
   /** The address that the server listens on. */
   readonly host: string;
-  /** null: none is asked for. */
+  /** null: no token is required. */
   readonly apiToken: string | null;
 };
 
@@ -24,8 +24,8 @@ export function guard(options: GuardOptions): MiddlewareHandler[] {
 }
 
 /**
- * Against DNS rebinding: a page at evil.example whose name now means 127.0.0.1 still says evil.example here. A
- * server on all addresses has no name of its own to compare with; there the token, which it must have, keeps such
+ * Against DNS rebinding: a page at evil.example whose name now means 127.0.0.1 still sends `Host: evil.example`. A
+ * server on all addresses has no name of its own to compare with. There the token, which is mandatory then, keeps such
  * a page out.
  */
 export function checkHost(listening: string): MiddlewareHandler {
@@ -48,7 +48,10 @@ export function checkHost(listening: string): MiddlewareHandler {
   };
 }
 
-/** Same origin or none. `Sec-Fetch-Site` covers what a page requests without an Origin, a no-cors stream say. */
+/**
+ * Accepts the same origin or none. `Sec-Fetch-Site` covers requests that a page sends without an Origin, such as a
+ * no-cors stream.
+ */
 export const checkOrigin: MiddlewareHandler = async (c, next) => {
   const origin = c.req.header("origin");
   const host = c.req.header("host") ?? new URL(c.req.url).host;
@@ -62,8 +65,8 @@ export const checkOrigin: MiddlewareHandler = async (c, next) => {
 };
 
 /**
- * @param token null: none is asked for
- * @param givenBy reads it from the header Authorization; null: there is none
+ * @param token null: no token is required
+ * @param givenBy reads the token from the header Authorization; null: there is none
  */
 export function checkToken(token: string | null, givenBy = bearerToken): MiddlewareHandler {
   const expected = token === null ? null : digest(token);
@@ -82,7 +85,7 @@ export function bearerToken(authorization: string): string | null {
   return /^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? null;
 }
 
-/** A body without a type is refused by the routes that read one. */
+/** The routes that read a body refuse one without a type. */
 const checkMediaType: MiddlewareHandler = async (c, next) => {
   const type = c.req.header("content-type");
   const reads = c.req.method === "GET" || c.req.method === "HEAD";
@@ -95,12 +98,12 @@ function isJson(type: string): boolean {
   return /^application\/json\s*(;|$)/i.test(type) && (charset === undefined || /^utf-?8$/i.test(charset));
 }
 
-/** Digests have one length whatever was given, so the comparison takes the same time. */
+/** All digests have the same length, so the comparison takes the same time for any token. */
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
 function isSameHost(origin: string, host: string): boolean {
   const url = parse(origin);
-  // The scheme may differ behind a proxy that ends TLS; the host and port may not.
+  // The scheme may differ behind a proxy that terminates TLS; the host and port may not.
   return url !== null && url.host !== "" && url.host === parse(`${url.protocol}//${host}`)?.host;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Owns: images that come with a message (REQ-BED-013): looked at before anything is stored, so that a message with one
- * bad image leaves nothing behind.
+ * Owns: images that come with a message (REQ-BED-013). They are checked before anything is stored, so that a message
+ * with one bad image leaves nothing behind.
  */
 import { deleteUnreferencedImages, putImage } from "../db/images.ts";
 import type { Database } from "../db/connect.ts";
@@ -11,11 +11,11 @@ import type { NewMessage } from "./schemas/message.ts";
 type SentImage = NonNullable<NewMessage["images"]>[number];
 
 /**
- * The images as they will be stored. With one that is not accepted the work on the others ends.
+ * Prepares the images as they will be stored. If one is refused, the work on the others ends.
  *
  * @param path of the message in the body.
- * @param gone aborts when nobody waits any more.
- * @throws Problem `invalid_image`, with the path of the one that is not accepted.
+ * @param gone aborts when the client no longer waits.
+ * @throws Problem `invalid_image`, with the path of the refused image.
  */
 export async function readImages(
   { images = [] }: Pick<NewMessage, "images">,
@@ -35,15 +35,15 @@ export async function readImages(
   }
 }
 
-/** Before the message that refers to them; those that no message comes to refer to are removed in time. */
+/** Stores images before the message that refers to them. `sweepImages` removes those that no message refers to. */
 export async function storeImages(db: Database, images: readonly PreparedImage[]): Promise<void> {
   for (const { block, bytes } of images) await putImage(db, block, bytes);
 }
 
-/** How often those that nobody refers to are looked for. */
+/** Milliseconds between two searches for unreferenced images. */
 const SWEEP_MS = 60 * 60 * 1000;
 
-/** Removes in the background what messages that were refused have left, until the signal. */
+/** Removes in the background, until the signal, the images that refused messages left behind. */
 export function sweepImages(db: Database, until: AbortSignal, report: (error: unknown) => void): void {
   const timer = setInterval(() => void deleteUnreferencedImages(db).catch(report), SWEEP_MS).unref();
   until.addEventListener("abort", () => clearInterval(timer), { once: true });
@@ -60,7 +60,7 @@ async function readImage(
     throw refuse(`It has more than ${MAX_IMAGE_BYTES} bytes. Make it smaller.`);
   }
   const bytes = Buffer.from(data, "base64");
-  // Decoding skips what does not belong there.
+  // Decoding skips characters that are not base64.
   if (bytes.toString("base64") !== data) {
     throw refuse("Its data is not base64 (with padding, without line breaks).");
   }

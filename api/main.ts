@@ -1,5 +1,5 @@
 /**
- * Owns: the API as a process: from its settings to `api ready http://…` on standard output, and its end on
+ * Owns: the API as a process. It reads its settings, prints `api ready http://…` on standard output, and ends on
  * SIGTERM or SIGINT. A second signal ends it at once.
  */
 import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "../config.ts";
@@ -15,7 +15,7 @@ import type { ReportError } from "./problem.ts";
 import { serve } from "./serve.ts";
 import { connectWorkflows } from "./workflow.ts";
 
-/** Milliseconds for answers on their way when the process ends. */
+/** Milliseconds for responses that are under way when the process ends. */
 const GRACE_MS = 3_000;
 
 export async function main(env: Env): Promise<void> {
@@ -61,7 +61,7 @@ async function run(config: ServiceConfig): Promise<void> {
     process.once("SIGTERM", () => process.exit(1)).once("SIGINT", () => process.exit(1));
     closing.abort();
     await listening.close(GRACE_MS);
-    // Temporal's client is not closed: a call that it repeats just then would throw out of a timer.
+    // Temporal's client stays open: a call that it retries at that moment would throw out of a timer.
     await Promise.allSettled([notifications.close(), db.close()]);
     process.exit(0);
   };

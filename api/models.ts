@@ -1,6 +1,6 @@
 /**
- * Owns: what the API knows of models: what a worker stored of the provider's list (this process has no key to ask
- * with), and while the database cannot be read, what it knew before.
+ * Owns: the models that the API knows. A worker stores the provider's list, since this process has no key to ask with.
+ * While the database cannot be read, the API uses the last list that it read.
  */
 import type { Config } from "../config.ts";
 import type { Database } from "../db/connect.ts";
@@ -12,7 +12,7 @@ import { withTimeout } from "./with-timeout.ts";
 /** Milliseconds to wait for the database; a list of models is not worth more. */
 const TIMEOUT_MS = 1_000;
 
-/** Each call looks again. Never rejects. */
+/** Each call reads the list again. Never rejects. */
 export function knownModels(
   db: Database,
   { models: file, scriptedModel: scripted }: Pick<Config, "models" | "scriptedModel">,

@@ -1,6 +1,6 @@
 /**
  * Owns: errors as clients see them (docs/http.md, Errors): RFC 9457 problem documents with a stable code.
- * Not here: how a rejection of the workflow reads (rejection.ts).
+ * Not here: the problem for a workflow's rejection (rejection.ts).
  */
 import { randomUUID } from "node:crypto";
 import { HTTPException } from "hono/http-exception";
@@ -50,7 +50,7 @@ export class Problem extends Error {
   readonly members: { readonly [name: string]: unknown };
 
   /**
-   * @param detail a sentence for the person: what is wrong and what to do next.
+   * @param detail a sentence for the user: what is wrong and what to do next.
    * @param members further members of the document.
    */
   constructor(code: ProblemCode, detail: string, members: { readonly [name: string]: unknown } = {}) {
@@ -80,17 +80,17 @@ export class Problem extends Error {
       "x-content-type-options": "nosniff",
     };
     if (status === 401) headers["www-authenticate"] = "Bearer";
-    // The rest of what was sent too slowly is not waited for.
+    // The server does not wait for the rest of a body that came too slowly.
     if (status === 408) headers["connection"] = "close";
     if (status === 503) headers["retry-after"] = String(RETRY_AFTER_SECONDS);
     return { status, headers, body };
   }
 }
 
-/** Told about errors that are nobody's refusal; `id` is what the client got to read. */
+/** Receives errors that are no rejection; `id` is the one that the client got. */
 export type ReportError = (id: string, error: unknown) => void;
 
-/** Any error as a problem. What is not a known one is reported under an id, and none of its text gets out. */
+/** Turns any error into a problem. An unknown one is reported under an id, and the problem has none of its text. */
 export function toProblem(error: unknown, report: ReportError): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof HTTPException && error.status === 400) {

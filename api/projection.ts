@@ -1,5 +1,5 @@
 /**
- * Owns: waiting until Postgres shows what a workflow has answered, so that a client's next GET does
+ * Owns: waiting until Postgres shows what a workflow has answered, so that a client's next GET shows it, too
  * (docs/http.md, General).
  */
 import { versionOf } from "../db/conversations.ts";
@@ -7,17 +7,17 @@ import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
 import type { Hub } from "./events/hub.ts";
 
-/** Milliseconds; beyond them the answer says `pending: true`, and what was accepted is safe all the same. */
+/** Milliseconds. After them the response says `pending: true`; the accepted change is safe all the same. */
 const TIMEOUT_MS = 2_000;
-/** Milliseconds between looks that nobody asked for: a notification may be lost with its connection. */
+/** Milliseconds between reads without a notification: one may be lost with its connection. */
 const UNPROMPTED_MS = 200;
 
 /**
- * Looks until there is something to see, at once and after each commit of this conversation. A database that
- * cannot be reached, or hangs, has nothing to show yet.
+ * Reads at once and after each commit of this conversation, until there is a result. A database that cannot be reached,
+ * or hangs, has no result yet.
  *
  * @param look null: not yet.
- * @returns null when it did not come in time.
+ * @returns null when no result came in time.
  */
 export async function awaitProjection<T>(
   hub: Hub,
@@ -26,7 +26,7 @@ export async function awaitProjection<T>(
 ): Promise<T | null> {
   const expiry = timer(TIMEOUT_MS);
   let bell = timer(UNPROMPTED_MS);
-  // Subscribed before the first look: a commit in between is not missed.
+  // Subscribes before the first read, so that a commit in between is not missed.
   const unwatch = hub.watch(conversationId, (signal) => {
     if (signal.kind !== "live") bell.ring();
   });
@@ -65,7 +65,7 @@ function nothingYet(error: unknown): null {
   throw error;
 }
 
-/** Waits until the conversation's row has a revision; false when it did not get it in time. */
+/** Waits until the conversation's row has the revision; false when it does not get it in time. */
 export async function awaitRevision(
   { db, hub }: { readonly db: Database; readonly hub: Hub },
   conversationId: string,

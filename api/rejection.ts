@@ -1,11 +1,11 @@
 /**
- * Owns: how a refusal of the conversation's workflow reads over HTTP: its code, its sentence, and the members by
- * which a client can go on.
+ * Owns: the HTTP form of a rejection by the conversation's workflow: its code, its sentence, and the members that tell
+ * a client how to go on.
  */
 import { Problem } from "./problem.ts";
 import type { UpdateRejection } from "../protocol/workflow.ts";
 
-/** What Restricted mode needs of the host where the tools run (REQ-BED-014). */
+/** The kernel that Restricted mode needs on the tool host (REQ-BED-014). */
 const REQUIRED_KERNEL = "Linux 5.13 or newer with Landlock enabled; 6.12 or newer for all of it.";
 
 export function rejectionProblem(refusal: UpdateRejection, conversationId: string): Problem {

@@ -1,4 +1,4 @@
-/** Owns: how a group of routes is made: every request that does not fit its schema is answered the same way. */
+/** Owns: how a group of routes is made. All of them answer a request that does not fit its schema in the same way. */
 import { OpenAPIHono } from "@hono/zod-openapi";
 import type { MiddlewareHandler } from "hono";
 import type { ZodError } from "zod";
@@ -13,7 +13,10 @@ export function createRouter(): OpenAPIHono {
   });
 }
 
-/** An id that cannot be one is unknown; a body or query that does not fit is the client's to correct. */
+/**
+ * A malformed id in a path is answered as unknown. A body or query that does not fit its schema is the client's to
+ * correct.
+ */
 function invalid(target: string, error: ZodError): Problem {
   if (target === "param") return notFound("resource");
   const large = error.issues.find((issue) => issue.code === "custom" && issue.params === TOO_LARGE);
@@ -33,10 +36,10 @@ export function invalidRequest(errors: readonly RequestError[]): Problem {
   });
 }
 
-/** For a route whose body is optional: an empty one is none, even if it says that it is JSON. */
+/** For a route whose body is optional: an empty body counts as none, even with the content type JSON. */
 export const acceptEmptyBody: MiddlewareHandler = async (c, next) => {
   if (c.req.header("content-type") !== undefined && (await c.req.text()).trim() === "") {
-    // What is read once is cached as it is awaited, which hono's own type does not say.
+    // Hono caches the promise of a body that was read, although its type says `string`.
     Object.assign(c.req.bodyCache, { text: Promise.resolve("{}") });
   }
   await next();

@@ -1,10 +1,10 @@
-/** Owns: what is known of the sandboxes of the hosts where tools run: asked of their workers, and remembered for a while. */
+/** Owns: the sandboxes of the tool hosts as their workers describe them. An answer is reused for a while. */
 import type { Sandbox } from "../protocol/conversation.ts";
 import { withTimeout } from "./with-timeout.ts";
 
-/** Milliseconds for which an answer is used without asking again; a probe costs a process on the host. */
+/** Milliseconds for which an answer is reused; a probe costs a process on the host. */
 const FRESH_MS = 5_000;
-/** The same for health checks, which come for ever; and how long one waits where nothing is known yet. */
+/** The same for health checks, which repeat for ever. TIMEOUT_MS is how long one waits while nothing is known yet. */
 const FRESH_FOR_HEALTH_MS = 60_000;
 const TIMEOUT_MS = 500;
 
@@ -20,7 +20,7 @@ export class Sandboxes {
     this.#ask = ask;
   }
 
-  /** Some seconds old at most. Rejects as `ask` does. */
+  /** The sandbox, at most `freshMs` old. Rejects as `ask` does. */
   of(host: string, freshMs = FRESH_MS): Promise<Sandbox> {
     const asked = this.#asked.get(host);
     if (asked !== undefined && performance.now() - asked.at < freshMs) return asked.answer;
@@ -28,18 +28,18 @@ export class Sandboxes {
     this.#asked.set(host, { at: performance.now(), answer });
     answer.then(
       (sandbox) => this.#last.set(host, sandbox),
-      // Whoever asks next asks again.
+      // The next caller asks again.
       () => this.#asked.delete(host),
     );
     return answer;
   }
 
-  /** Resolves when nothing is being asked. */
+  /** Resolves when no call of `ask` is under way. */
   async settled(): Promise<void> {
     await Promise.allSettled([...this.#asked.values()].map(({ answer }) => answer));
   }
 
-  /** The last that is known, soon; null when no worker has said anything yet. Never rejects. */
+  /** The last known sandbox, within TIMEOUT_MS; null when no worker has answered yet. Never rejects. */
   async lastOf(host: string): Promise<Sandbox | null> {
     const last = this.#last.get(host);
     const answer = this.of(host, FRESH_FOR_HEALTH_MS).catch(() => null);

@@ -1,7 +1,7 @@
 /**
- * Owns: giving a message to a conversation, once for each id (REQ-BED-002, docs/http.md, General). Postgres is
- * looked at first; of what two requests ask at once, the workflow takes one, for it remembers the ids that it took.
- * An update's own id must not be the message's: a refusal that was recorded under it would be answered for ever.
+ * Owns: giving a message to a conversation, once for each id (REQ-BED-002, docs/http.md, General). It reads Postgres
+ * first. If two requests with one id race, the workflow takes one of them, because it remembers the ids that it took.
+ * The update's own id must not be the message's: a rejection recorded under it would be answered for ever.
  */
 import type { Database } from "../db/connect.ts";
 import { versionOf } from "../db/conversations.ts";
@@ -27,9 +27,9 @@ export type SentMessage = {
 };
 
 /**
- * Resolves after the commit. Rejects with the Problem of a refusal, `message_id_conflict` or `not_found`.
+ * Resolves after the commit. Rejects with the Problem of a rejection, `message_id_conflict` or `not_found`.
  *
- * @param prepareImages makes those of the message ready; asked for when it may be taken.
+ * @param prepareImages prepares the message's images; called when the message may be taken.
  */
 export async function sendMessage(
   { db, hub, workflows }: Pick<Deps, "db" | "hub" | "workflows">,
@@ -42,9 +42,9 @@ export async function sendMessage(
   const look = () => findMessage(db, conversationId, messageId);
   if (message.id !== undefined && (await isTaken(db, conversationId, messageId))) {
     const known = await look();
-    // Something else than a user's message has the id.
+    // The id belongs to something other than a user's message.
     if (known === null) throw conflict(messageId);
-    // Decoding is for what may be the same message.
+    // Images are decoded only if the message may be the same.
     const images = known.text === text ? blocksOf(await prepareImages()) : [];
     return asStored(messageId, { text, images }, known);
   }
@@ -56,7 +56,7 @@ export async function sendMessage(
   const delivery = message.delivery ?? "direct";
   const submit = { messageId, text, images: blocksOf(prepared), delivery };
   const sent = await workflows.update(conversationId, sendMessageUpdate, [{ ...submit, row }]);
-  // The message itself and not its revision: a divergence gives an accepted message a later one.
+  // Waits for the message itself, not for its revision: after a divergence an accepted message gets a later revision.
   const stored = await awaitProjection(hub, conversationId, look);
   if (stored !== null) return asStored(messageId, submit, stored);
   if (sent.sequence === null && (await wasWithdrawn(db, conversationId, sent.revision, look))) {
@@ -80,7 +80,7 @@ const conflict = (
   detail = "Another message has this id. Send yours under a new one.",
 ): Problem => new Problem("message_id_conflict", detail, { messageId });
 
-/** The row has the revision that queued the message, and not the message: somebody has withdrawn it. */
+/** True if the row has the revision that queued the message, but not the message: a client has withdrawn it. */
 async function wasWithdrawn(
   db: Database,
   conversationId: string,

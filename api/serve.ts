@@ -1,5 +1,5 @@
 /**
- * Owns: the listening socket, what is answered to requests that are none, and closing it without waiting for streams or
+ * Owns: the listening socket, the answers to requests that are not HTTP, and closing it without waiting for streams or
  * idle connections.
  */
 import { createServer, maxHeaderSize, STATUS_CODES, type Server, type ServerResponse } from "node:http";
@@ -11,20 +11,20 @@ import { Problem, toProblem, type ReportError } from "./problem.ts";
 export type Listening = {
   /** Without a trailing slash. */
   readonly url: string;
-  /** Takes no new connections, waits for answers on their way at most `graceMs`, then closes what is left. */
+  /** Takes no new connections, waits at most `graceMs` for responses under way, then closes the other connections. */
   close(graceMs: number): Promise<void>;
 };
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
-/** Milliseconds in which a request has arrived, beyond the deadline of its body (bodies.ts). */
+/** Milliseconds within which a request must arrive; longer than the deadline of its body (bodies.ts). */
 const SENDING_MS = 150_000;
 
 /**
  * Resolves when connections are accepted.
  *
  * @param port 0: any free one.
- * @param report told of an error that the app let through.
+ * @param report receives an error that the app did not handle.
  */
 export async function serve(
   fetch: Fetch,
@@ -37,7 +37,7 @@ export async function serve(
   });
   const answers = new WeakMap<Duplex, ServerResponse>();
   const server = createServer(
-    // A request without Host gets a document, too.
+    // A request without Host gets a problem document, too.
     { requestTimeout: SENDING_MS, requireHostHeader: false },
     (incoming, outgoing) => {
       answers.set(incoming.socket, outgoing);
@@ -64,7 +64,7 @@ export async function serve(
 const malformed = (): Problem =>
   new Problem("malformed_request", "This is not an HTTP request with an address in its Host header.");
 
-/** @param code what Node's parser says. */
+/** @param code the error code of Node's parser. */
 function problemOf(code: string | undefined): Problem {
   if (code === "HPE_HEADER_OVERFLOW") {
     return new Problem("headers_too_large", `Headers have at most ${maxHeaderSize} bytes.`);

@@ -1,7 +1,7 @@
 /**
- * Owns: a request's body on its way in. Each is received by itself, in memory while it is small and else in a file
- * without a name, so that nobody waits for another's network; what does not move is ended.
- * Not here: what is done with it (bodies.ts).
+ * Owns: receiving a request's body. Each body is received independently, so that no request waits for another's
+ * network. A small body stays in memory, a larger one in a file without a name. A body that stalls is ended.
+ * Not here: how a received body is decoded (bodies.ts).
  */
 import { randomUUID } from "node:crypto";
 import { open, unlink, type FileHandle } from "node:fs/promises";
@@ -12,22 +12,24 @@ import { Problem, tooLarge, unavailable } from "./problem.ts";
 export type UploadLimits = {
   /** Bytes of one body. */
   readonly bodyBytes: number;
-  /** Bytes of all that are in files. Beyond it the one that has not moved for longest gives way. */
+  /** Bytes of all bodies in files. Beyond them, the body that has not moved for longest is ended. */
   readonly fileBytes: number;
-  /** Milliseconds in each of which a body grows by PACE_BYTES, or is ended. */
+  /** Milliseconds. A body that grows by less than PACE_BYTES in one such interval is ended. */
   readonly paceMs: number;
-  /** Milliseconds from a request's arrival in which its body is whole. */
+  /** Milliseconds from a request's arrival within which its body must be whole. */
   readonly deadlineMs: number;
 };
 
-/** Of a body that is kept in memory: less than an image has, and thousands that stall are not much. */
+/**
+ * Bytes of a body that is kept in memory. An image has more, and thousands of stalled bodies of this size take little.
+ */
 const MEMORY_BYTES = 64 * 1024;
-/** In five seconds: a line of 8 kbit/s. */
+/** Bytes in five seconds: a line of 8 kbit/s. */
 const PACE_BYTES = 5 * 1024;
 
 export class Uploads {
   readonly #limits: UploadLimits;
-  /** All that are not done with; of those that still come, the one that moved last is the last. */
+  /** All uploads in use, the arriving ones in the order of progress: the one that moved last is the last. */
   readonly #uploads = new Set<Upload>();
 
   constructor(limits: UploadLimits) {
@@ -35,7 +37,7 @@ export class Uploads {
   }
 
   /**
-   * Receives a body and works with it; afterwards it is gone.
+   * Receives a body, calls `work` with it, and then discards it.
    *
    * @throws Problem `request_timeout`, `payload_too_large`, `unavailable` when there is no room, or `malformed_json`
    * when the sender goes away.
@@ -53,7 +55,7 @@ export class Uploads {
 
   async #receive(upload: Upload, reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
     const { bodyBytes, paceMs, deadlineMs } = this.#limits;
-    // A read that waits returns then, as at the end of the body.
+    // Cancelling makes a waiting read return as at the end of the body.
     upload.ended.addEventListener("abort", () => void reader.cancel().catch(() => undefined), { once: true });
     const deadline = setTimeout(
       () => upload.end(`It was not whole after ${deadlineMs / 1000} s.`),
@@ -113,7 +115,7 @@ export class Upload {
     return this.#file === null ? 0 : this.#size;
   }
 
-  /** Aborted, with a Problem, when it is not waited for any longer. */
+  /** Aborted with a Problem when the upload is ended early. */
   get ended(): AbortSignal {
     return this.#ended.signal;
   }
@@ -155,7 +157,7 @@ export class Upload {
   }
 }
 
-/** A file that is gone with its last reader, however that ends. */
+/** A file that disappears with its last open descriptor, even if the process is killed. */
 async function openNameless(): Promise<FileHandle> {
   const path = join(tmpdir(), `bedrock-upload-${randomUUID()}`);
   const file = await open(path, "wx+", 0o600);

@@ -1,6 +1,6 @@
-/** Owns: waiting for an answer, but not for long. */
+/** Owns: waiting for an answer with a time-out. */
 
-/** The answer, or after so many milliseconds the other. */
+/** The answer, or `otherwise` after `ms` milliseconds. */
 export async function withTimeout<T, O>(answer: Promise<T>, ms: number, otherwise: O): Promise<T | O> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<O>((resolve) => (timer = setTimeout(resolve, ms, otherwise)));

@@ -1,7 +1,7 @@
 /**
- * Owns: everything that the API asks of Temporal: updates of conversations, and short activities on the host
- * where the tools run. The only file here that knows its client.
- * Not here: what the updates are called and carry (protocol/workflow.ts), what they do.
+ * Owns: everything that the API asks of Temporal: updates of conversations, and short activities on the tool host. The
+ * only file in api/ that uses Temporal's client.
+ * Not here: the names and inputs of the updates (protocol/workflow.ts), and what they do.
  */
 import { randomUUID } from "node:crypto";
 import {
@@ -42,17 +42,17 @@ import { type Problem, unavailable } from "./problem.ts";
 import { rejectionProblem } from "./rejection.ts";
 import { Sandboxes } from "./sandboxes.ts";
 
-export type CheckedDirectory = Awaited<ReturnType<HostActivities["checkDirectory"]>>;
+type CheckedDirectory = Awaited<ReturnType<HostActivities["checkDirectory"]>>;
 
-/** All calls reject with a Problem: `unavailable`, or the code of a refusal. */
+/** All calls reject with a Problem: `unavailable`, or the code of a rejection. */
 export type Workflows = {
-  /** Makes a conversation, its first commit included; false when there is one of that id. */
+  /** Makes a conversation, its first commit included; false when one with that id exists. */
   open(conversationId: string, createInput: CreateInput): Promise<boolean>;
   /**
-   * Asks a conversation's workflow, which is started from its row if it does not run: it was archived, closed
-   * itself, or was lost (docs/architecture.md, rule 10).
+   * Sends an update to a conversation's workflow. If the workflow does not run, this starts it from its row: it was
+   * archived, closed itself, or was lost (docs/architecture.md, rule 10).
    *
-   * @param exists rejects when there is no such conversation: asked where its workflow did not answer.
+   * @param exists rejects when there is no such conversation; called when its workflow did not answer.
    */
   update<Ret, Args extends unknown[]>(
     conversationId: string,
@@ -60,27 +60,27 @@ export type Workflows = {
     args: Args,
     exists?: () => Promise<void>,
   ): Promise<Ret>;
-  /** What Restricted mode has to work with on `host`. May be some seconds old. */
+  /** The support for Restricted mode on `host`. May be some seconds old. */
   sandboxOf(host: string): Promise<Sandbox>;
-  /** The last that is known of it, soon, whatever is down; null: nothing is. Never rejects. */
+  /** The last known support, returned soon whatever is down; null: nothing is known. Never rejects. */
   lastSandboxOf(host: string): Promise<Sandbox | null>;
   checkDirectory(host: string, cwd: string): Promise<CheckedDirectory>;
   listDirectories(host: string, path: string): Promise<readonly string[]>;
-  /** What is missing for an update to be answered, in the words of a readiness report. */
+  /** The components without which no update is answered, as a readiness report names them. */
   missing(): Promise<readonly ("temporal" | "worker")[]>;
   close(): Promise<void>;
 };
 
 /** Milliseconds. */
 const PROBE_DEADLINE_MS = 2_000;
-/** Times that an update is sent before its workflow is found running; each try meets another race, if any. */
+/** How often an update is sent until its workflow is found running. Each further try fails only by another race. */
 const ATTEMPTS = 5;
 /**
- * Milliseconds. A workflow that is just continuing as new answers that its resources are exhausted, for some ten
- * milliseconds. By default that is taken for a limit of the server's, and asked again after 1.7 s.
+ * Milliseconds. While a workflow continues as new, it answers for some ten milliseconds that its resources are
+ * exhausted. By default the client takes that for a limit of the server, and retries after 1.7 s.
  */
 const FIRST_RETRY_MS = 30;
-/** Milliseconds. A worker that polls is seen here at least once a minute. */
+/** Milliseconds. The server sees a polling worker at least once a minute. */
 const POLLER_FRESH_MS = 75_000;
 
 export type TemporalOptions = {
@@ -92,7 +92,7 @@ export type TemporalOptions = {
   readonly payloadKey: Uint8Array | null;
 };
 
-/** Connects on first use and again by itself; does not fail when the server is down. */
+/** Connects on first use, and reconnects by itself; does not fail when the server is down. */
 export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: TemporalOptions): Workflows {
   const retries = defaultGrpcRetryOptions({ maxAttempts: 5, initialIntervalMs: () => FIRST_RETRY_MS });
   let isClosing = false;
@@ -101,9 +101,9 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
   const connection = Connection.lazy({
     address,
     connectTimeout: PROBE_DEADLINE_MS,
-    // A server that is back is found within a second; gRPC's own backoff goes up to two minutes.
+    // Reconnects within a second when the server is back; gRPC's own backoff goes up to two minutes.
     channelArgs: { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 },
-    // Few attempts: an unreachable server is said to be so while the client still listens.
+    // Few attempts, so that an unreachable server is reported while the client still waits.
     interceptors: [makeGrpcRetryInterceptor({ ...retries, retryableDecider: mayRetry })],
   });
   const client = new Client({ connection, namespace, dataConverter: dataConverterOf(payloadKey) });
@@ -118,7 +118,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
     });
 
   const open: Workflows["open"] = async (conversationId, createInput) => {
-    // Of two at once, the second must not be answered with what the first has made.
+    // If two calls race, the second must not get the conversation that the first has made.
     const startWorkflowOperation = startOf({ conversationId, createInput }, "FAIL");
     try {
       const opened = await client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, () =>
@@ -127,7 +127,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
       return signed(opened).created;
     } catch (error) {
       if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
-      // It has started for this call: nobody else's create input is in it.
+      // This call has started the workflow, so the workflow has this call's create input.
       if (wasOverlooked(error)) return (await update(conversationId, openUpdate, [])).created;
       throw asProblem(error, conversationId);
     }
@@ -139,13 +139,13 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
     args: Args,
     exists: () => Promise<void> = () => Promise.resolve(),
   ): Promise<Ret> {
-    // However often it is sent, it is one update.
+    // All tries are one update.
     const updateId = randomUUID();
     const ask = (attempt: number): Promise<Ret> => {
       const options = { args, updateId };
       if (attempt === 1) {
         const handle = client.workflow.getHandle(conversationId);
-        // The SDK tells updates with arguments from those without in its types; at run time they are one.
+        // The SDK's types distinguish updates with arguments from those without; at run time there is no difference.
         return handle.executeUpdate<Ret, [unknown]>(
           definition.name,
           options as unknown as { args: [unknown]; updateId: string },
@@ -219,7 +219,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
       }
     },
     async close() {
-      // A retry that finds the connection closed throws where nobody catches it.
+      // A retry on a closed connection throws where nothing catches it.
       isClosing = true;
       await sandboxes.settled();
       await connection.close();
@@ -227,17 +227,17 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
   };
 }
 
-/** The workflow was not there, or went away under the update: the next try starts it. */
+/** The workflow did not run, or closed during the update: the next try starts it. */
 function isClosed(error: unknown): boolean {
   if (error instanceof WorkflowNotFoundError || error instanceof WorkflowExecutionAlreadyStartedError)
     return true;
   return failureType(error) === "AcceptedUpdateCompletedWorkflow" || grpcCode(error) === GRPC_ABORTED;
 }
 
-/** The worker completed the workflow task that carried the update without looking at it: nothing came of it. */
+/** The worker completed the workflow task that carried the update without processing it: the update had no effect. */
 export const wasOverlooked = (error: unknown): boolean => failureType(error) === "UnprocessedUpdate";
 
-/** What the server, or the workflow, calls the failure of an update. */
+/** The type that the server, or the workflow, gave to the failure of an update. */
 function failureType(error: unknown): string | null {
   if (!(error instanceof WorkflowUpdateFailedError)) return null;
   return error.cause instanceof ApplicationFailure ? (error.cause.type ?? null) : null;
@@ -251,13 +251,13 @@ function grpcCode(error: unknown): number | null {
   return isGrpcServiceError(cause) ? cause.code : null;
 }
 
-/** @throws Problem where somebody else has answered, whom nobody has asked. */
+/** @throws Problem when the answer is not signed, and so does not come from our workers. */
 function signed<T>(answer: T): T {
   if (isUnsigned(answer)) throw unreachable();
   return answer;
 }
 
-/** A refusal or "unavailable"; anything else is a defect and stays what it is. */
+/** A rejection or "unavailable" as a Problem; any other error is a defect and is returned unchanged. */
 function asProblem(error: unknown, conversationId: string | null): unknown {
   if (error instanceof WorkflowUpdateFailedError && conversationId !== null) {
     const refusal = error.cause instanceof ApplicationFailure ? refusalOf(error.cause) : null;

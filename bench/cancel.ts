@@ -1,4 +1,4 @@
-/** Measures: from the POST of a cancel to the death of the last process, with other tools running at the same time. */
+/** Measures: the time from the POST of a cancel to the death of the last process, with other tools running. */
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { say, toolCall } from "../local/scripted/script.ts";
@@ -6,7 +6,7 @@ import { isDead } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
 
-/** Each writes the ids of its processes to files named after them in its directory. */
+/** Each tree creates a file for each of its processes in its directory, named by the process id. */
 export const TREES = {
   "sleep 300": "touch $$; exec sleep 300",
   "setsid, nohup, traps":
@@ -19,7 +19,7 @@ const DEATH_MS = 10_000;
 
 export type Cancels = { readonly samples: readonly number[]; readonly survivors: number };
 
-/** @param at how many conversations run the tree; each is cancelled in its turn, `cancels` in all. */
+/** @param at conversations that run the tree; they are cancelled in turn, `count` cancels in all. */
 export async function cancels(
   product: Product,
   dir: string,
@@ -80,7 +80,7 @@ const pidsIn = (cwd: string): number[] =>
     .map(Number)
     .filter((pid) => pid > 0);
 
-/** A few at a time: how fast conversations are opened is not what is measured. */
+/** Opens a few at a time: the speed of opening conversations is not measured. */
 async function inBatches<T>(starts: readonly (() => Promise<T>)[]): Promise<T[]> {
   const started: T[] = [];
   for (let n = 0; n < starts.length; n += 4) {
@@ -89,7 +89,7 @@ async function inBatches<T>(starts: readonly (() => Promise<T>)[]): Promise<T[]>
   return started;
 }
 
-/** The time of the last death, to a millisecond; null if somebody lives on. */
+/** The time of the last death, to a millisecond; null if a process survives. */
 async function allDead(pids: readonly number[]): Promise<number | null> {
   const started = performance.now();
   while (performance.now() - started < DEATH_MS) {

@@ -1,6 +1,6 @@
 /**
- * Measures: from `kill -9` of a process, in a request or in a tool, to the arrival of the conversation's next request at
- * the provider. Who was killed is started again by the launcher; with `another` a second worker is there already.
+ * Measures: the time from `kill -9` of a process, in a request or in a tool, until the provider gets the conversation's
+ * next request. The process manager starts the killed process again; with `another` a second worker is already running.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ export async function recovery(product: Product, dir: string, crash: Crash): Pro
   const pid = product.pidOf(crash.of);
   const killed = performance.now();
   process.kill(pid, "SIGKILL");
-  // What was killed with its worker never hears of it.
+  // This does not reach a request or command that was killed with its worker.
   held.release();
   writeFileSync(join(dir, name), "");
   const next = await product.model.nextRequest(name, 2);

@@ -12,7 +12,7 @@ import { quantile } from "./stats.ts";
 
 export type FoldTimes = { readonly fold: number; readonly withSteps: number };
 
-/** Milliseconds to fold so many messages, and to show every cycle as steps, too; medians of five times. */
+/** Milliseconds to fold `count` messages, alone and with every cycle shown as steps, too; medians of five runs. */
 export function foldTimes(count: number): FoldTimes {
   const messages = conversationOf(count);
   const [fold, withSteps]: [number[], number[]] = [[], []];
@@ -46,7 +46,7 @@ function conversationOf(count: number): Message[] {
 
 export type Steers = { readonly sent: number; readonly arrived: number };
 
-/** So many conversations at once run a tool; each is steered while it runs, round after round. */
+/** `conversations` run tools at the same time; each gets a steer while its tool runs, round after round. */
 export async function steers(product: Product, conversations: number, rounds: number): Promise<Steers> {
   const counts = await Promise.all(
     Array.from({ length: conversations }, () => steerThrough(product, rounds)),
@@ -54,7 +54,7 @@ export async function steers(product: Product, conversations: number, rounds: nu
   return { sent: conversations * rounds, arrived: counts.reduce((sum, count) => sum + count, 0) };
 }
 
-/** How many of the steers were in the request that followed the tool they were sent in. */
+/** The number of steers that were in the request after the tool during which they were sent. */
 async function steerThrough(product: Product, rounds: number): Promise<number> {
   const talk = await Talk.open(product);
   const file = (round: number, what: string): string => join(product.cwd, `${talk.id}.${round}.${what}`);

@@ -1,4 +1,4 @@
-/** Measures: from a delta's leaving the provider to the client's socket; messages while many conversations stream. */
+/** Measures: the time of a delta from the provider to the client's socket; messages while many conversations stream. */
 import { hold } from "../local/scripted/cues.ts";
 import { answer, say, text } from "../local/scripted/script.ts";
 import type { Product } from "../test/support/product.ts";

@@ -1,4 +1,4 @@
-/** Measures: what the length of a conversation costs: time around the model's answers, bytes in Temporal, cached input. */
+/** Measures: the costs of a long conversation: time around the model's answers, bytes in Temporal, cached input. */
 import { say, toolCall, type Answer } from "../local/scripted/script.ts";
 import { hitRatio } from "../local/scripted/usage.ts";
 import type { Product } from "../test/support/product.ts";
@@ -9,7 +9,7 @@ const SAMPLES = 40;
 const MESSAGES_A_TURN = 3;
 const SHORT = 10;
 const LONG = 2_000;
-/** Where the bytes of turns are looked at, in messages. */
+/** Lengths of the conversation, in messages, at which the bytes of turns are measured. */
 const LENGTHS = [SHORT, 100, 500, 1_000, LONG];
 const TURNS_AT_LENGTH = 7;
 
@@ -17,7 +17,7 @@ const ANSWER = "It is as you say, and there is more to it than that. ".repeat(10
 const QUESTION = "And what of the other part, which we had put off until now? ".repeat(4);
 
 export type LongFigures = {
-  /** Milliseconds of each turn that are not the model's: POST to its request, its last byte to idle. */
+  /** Milliseconds of each turn outside the model: from the POST to its request, and from its last byte to idle. */
   readonly short: readonly number[];
   readonly long: readonly number[];
   /** Median bytes that a turn added to the workflow's history, by the length of the conversation in messages. */
@@ -33,7 +33,7 @@ export async function longConversations(product: Product, cwd: string): Promise<
     while (added.length < TURNS_AT_LENGTH) added.push(...(await long.bytesOfTurn()));
     bytes.set(length, added.sort((a, b) => a - b)[Math.floor(added.length / 2)] ?? Number.NaN);
   }
-  // One after the other, so that both have the same machine.
+  // Short and long turns alternate, so that both run under the same conditions.
   const [shortTimes, longTimes]: [number[], number[]] = [[], []];
   for (let n = 0; n < SAMPLES; n++) {
     const short = await Turns.begin(product, cwd);
@@ -63,7 +63,7 @@ class Turns {
     return new Turns(product, await Talk.open(product, cwd));
   }
 
-  /** Milliseconds that were not the model's. */
+  /** Milliseconds outside the model. */
   async turn(): Promise<number> {
     const { model } = this.#product;
     const asked = model.nextRequest(this.talk.id);
@@ -75,7 +75,7 @@ class Turns {
     return request.arrivedAt - posted + (at - (request.endedAt ?? Number.NaN));
   }
 
-  /** None where a new run took over in between. */
+  /** Empty if a new run of the workflow began in between. */
   async bytesOfTurn(): Promise<number[]> {
     const before = await this.#history();
     await this.turn();
@@ -89,7 +89,7 @@ class Turns {
   }
 }
 
-/** Of the input tokens of 30 tool rounds that could come out of the provider's cache, the part that did. */
+/** The share of input tokens that came from the provider's cache, among those of 30 tool rounds that could have. */
 export async function cachedShare(product: Product, cwd: string): Promise<number> {
   const talk = await Talk.open(product, cwd);
   const round = (n: number): Answer => say(`Step ${n}.`, toolCall("bash", { command: `seq ${n * 20}` }));

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: starts the product as a person would, measures it over HTTP, and prints one table, each figure
- * beside its goal. On a machine that does nothing else; some minutes. `-- --only rounds,turns` measures parts.
+ * `npm run bench`: starts the product as a user would, measures it over HTTP, and prints one table, each figure beside
+ * its goal. It takes some minutes and needs an otherwise idle machine. `-- --only rounds,turns` measures parts.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ const dir = mkdtempSync(join(tmpdir(), "bedrock-bench-"));
 const dataDir = join(dir, "data");
 let product: Product | null = null;
 try {
-  // The first start makes the database; the figure is of the second.
+  // The first start makes the database; the second one is measured.
   await (await startProduct({ dataDir })).stop();
   product = await startProduct({ dataDir });
   show({ what: "start to ready, warm", figures: ms(product.startMs), goal: "4 s" });

@@ -1,4 +1,6 @@
-/** Owns: what is measured, in parts, and the goal of each figure. Not here: how it is measured (the files beside it). */
+/**
+ * Owns: the parts of the benchmark, and the goal of each figure. Not here: how each is measured (the files beside it).
+ */
 import type { Product } from "../test/support/product.ts";
 import { cancels, TREES } from "./cancel.ts";
 import { recovery, type Crash } from "./crash.ts";
@@ -12,11 +14,11 @@ import { spans } from "./spans.ts";
 import { ms, quantile, spread, type Row } from "./stats.ts";
 import { cancelsOfFamilies, firstRequests, GENERATION, memoryOfFinished, wallTime } from "./sub-agents.ts";
 
-/** Measures in a product that runs, with a directory for conversations to work in; yields each row when it is known. */
+/** Measures a running product, with a directory for its conversations; yields each row when it is known. */
 type Part = (product: Product, dir: string) => AsyncGenerator<Row>;
 
 const DEATHS = [0.5, 0.99];
-/** With the longest: one in a hundred that takes a second is what people feel. */
+/** Includes the maximum: users notice if one in a hundred takes a second. */
 const STALLS = [0.5, 0.99, 1];
 
 async function* rounds(product: Product, dir: string): AsyncGenerator<Row> {

@@ -1,15 +1,18 @@
-/** Measures: from the end of a response to the arrival of the next request, with `bash true` between; turns. */
+/**
+ * Measures: tool rounds, from the end of a response to the arrival of the next request, with `bash true` between;
+ * turns.
+ */
 import { say, toolCall } from "../local/scripted/script.ts";
 import type { Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
 
-/** Of one run: below the most that a run may ask. */
+/** Rounds of one run; below the number of requests at which a run is stopped. */
 const ROUNDS_A_RUN = 100;
 const WARM_UP = 5;
 
 /**
- * Milliseconds of each round but the first few of each run, and the conversation that had them. A conversation continues
- * as new about once in 20 rounds: many show what that costs.
+ * Milliseconds of each round except the first few of each run, and the conversation's id. A conversation continues as
+ * new about once in 20 rounds; many rounds show what that costs.
  */
 export async function toolRounds(
   product: Product,
@@ -21,7 +24,7 @@ export async function toolRounds(
   const rounds = Array.from({ length: ROUNDS_A_RUN + WARM_UP }, () =>
     say(toolCall("bash", { command: "true" })),
   );
-  // One script for all runs: a request is told by the first tag in its messages.
+  // One script for all runs: the first tag in a request's messages decides which script answers it.
   const answers = Array.from({ length: runs }, () => [...rounds, say("Done.")]).flat();
   const tag = product.model.script(name, answers);
   for (let run = 0; run < runs; run++) {

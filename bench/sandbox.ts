@@ -1,4 +1,6 @@
-/** Measures: what the supervisor and the sandbox cost a command, beside a bare spawn, and the death of a large tree. */
+/**
+ * Measures: the cost of the supervisor and the sandbox for a command, beside a bare spawn; the death of a large tree.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -13,7 +15,7 @@ export type Spawns = {
   readonly restricted: readonly number[];
 };
 
-/** Milliseconds of `bash -c true`, in turns; null where there is no sandbox. */
+/** Milliseconds of `bash -c true`, the three ways in turn; null where there is no sandbox. */
 export async function spawns(count: number): Promise<Spawns | null> {
   const samples = { bare: [] as number[], unrestricted: [] as number[], restricted: [] as number[] };
   for (let n = -5; n < count; n++) {
@@ -34,7 +36,7 @@ export async function spawns(count: number): Promise<Spawns | null> {
   return samples;
 }
 
-/** Milliseconds from the abort of a Restricted command with 250 processes to its result, which follows the last death. */
+/** Milliseconds from the abort of a Restricted command with 250 processes to its result, after the last death. */
 export async function deathsOfLargeTrees(count: number): Promise<number[]> {
   const samples: number[] = [];
   const tree = "for n in $(seq 248); do sleep 300 & done; echo up; wait";
@@ -53,7 +55,7 @@ export async function deathsOfLargeTrees(count: number): Promise<number[]> {
   return samples;
 }
 
-/** What people let an agent do in a repository. */
+/** Commands that users let an agent run in a repository. */
 const ORDINARY = [
   "git status",
   "git log -100 --stat",
@@ -69,11 +71,11 @@ export type Work = {
   readonly command: string;
   readonly unrestricted: readonly number[];
   readonly restricted: readonly number[];
-  /** Of Restricted runs with an exit code other than 0. */
+  /** Restricted runs with an exit code other than 0. */
   readonly failed: number;
 };
 
-/** Milliseconds of ordinary commands in this repository, in turns. */
+/** Milliseconds of ordinary commands in this repository, Unrestricted and Restricted in turn. */
 export async function ordinaryWork(count: number): Promise<Work[]> {
   const work: Work[] = [];
   for (const command of ORDINARY) {

@@ -1,4 +1,4 @@
-/** Measures: what a sub-agent costs: to its first request, in wall time beside others, when it is stopped, in memory. */
+/** Measures: the cost of a sub-agent: time to its first request, wall time beside others, time to cancel it, memory. */
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pause as takeTime } from "../local/scripted/cues.ts";
@@ -7,16 +7,19 @@ import { isDead } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
 
-/** Sub-agents of one. */
+/** Sub-agents of one generation. */
 export const GENERATION = 128;
 
 const submit = toolCall("submit_result", { result: "done" });
 
-/** For so many that take a second of the model's time: who ends at once is in the way of who has not begun. */
+/**
+ * Scripts for `count` sub-agents that take a second of the model's time each. A sub-agent that ended at once would
+ * delay those that have not begun.
+ */
 const slow = (count: number): (readonly Answer[])[] =>
   Array.from({ length: count }, () => [say("… ", takeTime(1_000), submit)]);
 
-/** Lets a conversation spawn sub-agents with these scripts; the names of those, and its next idle. */
+/** Lets a conversation spawn sub-agents with these scripts. Returns the scripts' names, and its next idle. */
 async function spawn(talk: Talk, scripts: readonly (readonly Answer[])[]) {
   const { model } = talk.product;
   const names = scripts.map((_, n) => `${talk.id}-${n}`);
@@ -85,7 +88,7 @@ export async function cancelsOfFamilies(
   return samples;
 }
 
-/** Bytes of the worker after each of some generations of sub-agents that have come and gone. */
+/** Resident bytes of the worker after each of some generations of finished sub-agents. */
 export async function memoryOfFinished(product: Product, cwd: string): Promise<readonly number[]> {
   const sizes: number[] = [];
   for (let generation = 0; generation < 6; generation++) {

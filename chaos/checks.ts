@@ -1,4 +1,4 @@
-/** Owns: what must hold after all faults. Each check gives sentences about what does not. */
+/** Owns: the checks of what must hold after all faults. Each check returns sentences about violations. */
 import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -14,9 +14,9 @@ import { stateQuery } from "../protocol/workflow.ts";
 import { SCRIPT } from "./model.ts";
 import type { Accepted, Chapter } from "./virtual-user.ts";
 
-/** Of gRPC. */
+/** The status code of gRPC. */
 const NOT_FOUND = 5;
-/** Milliseconds in which a client must have heard everything. */
+/** Milliseconds within which a client must have received everything. */
 const TIMEOUT_MS = 30_000;
 
 /** Every accepted message is in the history once, in order, or waits visibly. */
@@ -41,7 +41,7 @@ export async function checkAccepted({ talk, accepted }: Chapter): Promise<string
     if (times !== 1) complaints.push(`message ${id} is there ${times} times`);
   }
   for (const id of told) if (!ids.includes(id)) complaints.push(`message ${id} was never accepted`);
-  // One kind may overtake another; none overtakes its own.
+  // Messages of one delivery must keep their order; those of different deliveries may overtake each other.
   for (const delivery of ["direct", "steer", "followUp"] as const) {
     const of = (each: Accepted): boolean => each.delivery === delivery;
     const order = accepted.filter(of).map(({ id }) => told.indexOf(id));
@@ -56,7 +56,7 @@ export async function checkAccepted({ talk, accepted }: Chapter): Promise<string
   return complaints.map((each) => `${talk.id}: ${each}`);
 }
 
-/** Its client heard each event since it came, once and in order, as it is stored. */
+/** The client received each event since it connected, once and in order, as it is stored. */
 export async function checkHeard(db: Database, { talk }: Chapter): Promise<string[]> {
   const stored = await readEvents(db, talk.id, talk.from, Number.MAX_SAFE_INTEGER);
   const last = stored.at(-1)?.number ?? 0;
@@ -72,7 +72,7 @@ export async function checkHeard(db: Database, { talk }: Chapter): Promise<strin
   ];
 }
 
-/** Events are numbered without gaps, and tell of each message once. */
+/** Events are numbered without gaps and announce each message once. */
 export async function checkEvents(db: Database): Promise<string[]> {
   const gaps = await db.sql<{ id: string }[]>`
     select c.id from conversations c left join events e on e.conversation_id = c.id
@@ -89,7 +89,7 @@ export async function checkEvents(db: Database): Promise<string[]> {
   ];
 }
 
-/** The row is what the workflow's history says when it is replayed, and nothing is unconfirmed. */
+/** The row equals what a replay of the workflow's history yields, and nothing is unconfirmed. */
 export async function checkReplay({ product, restarts }: World, db: Database, id: string): Promise<string[]> {
   const stored = await loadConversation(db, id);
   if (stored === null) return [`${id}: has no row`];
@@ -98,7 +98,7 @@ export async function checkReplay({ product, restarts }: World, db: Database, id
     .getHandle(id)
     .query(stateQuery)
     .catch((error: unknown) => {
-      // Temporal's database was lost or put back: one that rests gets a workflow with its next message.
+      // Temporal's database was lost or put back: a conversation at rest gets a workflow with its next message.
       if (restarts.hasForgotten && error instanceof WorkflowNotFoundError) return null;
       throw error;
     });
@@ -122,8 +122,8 @@ export async function checkReplay({ product, restarts }: World, db: Database, id
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
 /**
- * No command ran twice, each that is said to be completed ran, and none that is said to be skipped; none began after it
- * was said what came of it. What may write did not fail to.
+ * No command ran twice. Every command reported as completed ran, and no skipped one did. None began after its result
+ * was stored. No command of an Unrestricted conversation failed.
  */
 export async function checkLedger(db: Database, ledger: string): Promise<string[]> {
   const ran = new Map<string, number[]>();
@@ -153,14 +153,14 @@ export async function checkLedger(db: Database, ledger: string): Promise<string[
   return complaints;
 }
 
-/** Every request was one that the provider takes, and had in it what its person had said. */
+/** The provider accepted every request, and every request still had the text of its virtual user. */
 export const checkRequests = ({ model }: Product): string[] =>
   model.requests.flatMap(({ refusal, id, key }) => [
     ...(refusal === null ? [] : [`request ${id}: ${refusal.message}`]),
     ...(key === SCRIPT ? [] : [`request ${id} has lost who is to answer it`]),
   ]);
 
-/** How many conversations ran tools under the first release, and then under the second. */
+/** The number of conversations that ran tools under the first release, and then under the second. */
 export async function countCarriedOver({ temporal }: Product, ids: readonly string[]): Promise<number> {
   const histories = await Promise.all(
     ids.map((id) => historyOf(temporal, id).catch((error: unknown) => noneIfGone(error))),
@@ -183,7 +183,7 @@ function noneIfGone(error: unknown): [] {
   throw error;
 }
 
-/** Of all its runs, one after the other. */
+/** The history of all runs of a workflow, one after the other. */
 async function historyOf(temporal: Product["temporal"], workflowId: string, runId?: string) {
   const events = (await temporal.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
   const before = events[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? "";
@@ -191,7 +191,9 @@ async function historyOf(temporal: Product["temporal"], workflowId: string, runI
   return events;
 }
 
-/** All that there are, sub-agents, too; nobody else's. */
+/**
+ * Finds all conversations, sub-agents included. Complains about rows that no virtual user made, and about missing ones.
+ */
 export async function checkEverybody(
   db: Database,
   roots: readonly string[],

@@ -1,4 +1,4 @@
-/** Owns: a Postgres whose connections are all taken by somebody else. */
+/** Owns: the fault in which other clients take all connections of Postgres. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Sql } from "postgres";
 import { openClient } from "../db/connect.ts";
@@ -6,12 +6,12 @@ import { sqlErrorOf } from "../db/errors.ts";
 
 const NAME = "chaos that takes connections";
 const TOO_MANY_CONNECTIONS = "53300";
-/** More than the server has. */
+/** Connections to take; more than the server has. */
 const TAKEN = 110;
 const LOOK_MS = 50;
 
 /**
- * Takes all connections, and ends those of everybody else, again and again for so many milliseconds.
+ * For `ms` milliseconds, takes all connections and terminates those of other clients, again and again.
  *
  * @returns whether there was ever none left.
  */
@@ -21,7 +21,7 @@ export async function exhaust(url: string, ms: number): Promise<boolean> {
   let wasFull = false;
   const take = async (sql: Sql): Promise<void> => {
     while (performance.now() < until) {
-      // One that is not taken from it stays; one that another fault has ended is taken again.
+      // A client keeps its connection, and takes another one if a fault has ended it.
       const refusal = await sql`select 1`.then(
         () => null,
         (error: unknown) => error,
@@ -38,7 +38,7 @@ export async function exhaust(url: string, ms: number): Promise<boolean> {
     }
   };
   try {
-    // A server that is frozen meanwhile answers nobody.
+    // A server that another fault freezes meanwhile does not answer, so the wait has a limit.
     await Promise.race([
       Promise.all([...clients.map(take), ...clients.slice(0, 1).map(terminate)]),
       pause(ms + 2_000),

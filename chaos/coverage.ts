@@ -1,12 +1,12 @@
-/** Owns: whether a run has shown anything: the faults hit, and the turns took place. */
+/** Owns: whether a run proves anything: the faults hit, and the turns took place. */
 import type { Hits } from "./injector.ts";
 import { OUTCOMES } from "./virtual-user.ts";
 import type { Size } from "./plan.ts";
 
-/** What turns came to, and how many of them did. */
+/** The number of turns by their outcome. */
 export type Outcomes = Readonly<Record<string, number>>;
 
-/** A part of the turns; each fails whose provider cannot be reached three times in a row. */
+/** Share of the turns. A turn fails if the provider cannot be reached three times in a row. */
 const FAILED_AT_MOST = 0.2;
 
 /** Every fault must have found a tool, a request and a commit under way, all at once. */
@@ -28,7 +28,7 @@ export function countOf(outcomes: readonly string[]): Outcomes {
   return counts;
 }
 
-/** Every kind of turn must have taken place, and most turns must have come to what they were for. */
+/** Every kind of turn must have taken place, and most turns must have had their intended outcome. */
 export function lacks(outcomes: Outcomes, { turns }: Size, canRestrict: boolean): string[] {
   const { failed = 0 } = outcomes;
   const wanted = OUTCOMES.filter(

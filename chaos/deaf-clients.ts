@@ -1,4 +1,4 @@
-/** Owns: clients that ask for everything and read nothing, and the conversation that is too much for their sockets. */
+/** Owns: clients that request all events and read nothing, and the conversation that is too much for their sockets. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -7,7 +7,7 @@ import type { Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
 import { directiveText, SCRIPT } from "./model.ts";
 
-/** Together more than the kernel keeps for a connection of which nobody reads. */
+/** Together more than the kernel buffers for a connection whose client does not read. */
 const MESSAGES = 12;
 const MESSAGE_BYTES = 200_000;
 const TIMEOUT_MS = 10_000;
@@ -33,12 +33,12 @@ export class DeafClients {
     return new DeafClients(product, talk);
   }
 
-  /** @returns whether the API has something for it that does not go out any more */
+  /** @returns whether the API has data for it that its socket no longer takes */
   async add(): Promise<boolean> {
     const until = performance.now() + TIMEOUT_MS;
     while (performance.now() < until) {
       const socket = await this.#connect();
-      // Its API may have been killed meanwhile.
+      // The API may have been killed meanwhile.
       while (socket !== null && !socket.destroyed && performance.now() < until) {
         if (unsentTo(socket.localPort ?? 0) > 0) return true;
         await pause(20);
@@ -48,7 +48,7 @@ export class DeafClients {
     return false;
   }
 
-  /** Null when nobody answers. */
+  /** Null when the API does not answer. */
   async #connect(): Promise<Socket | null> {
     const { hostname, port } = new URL(this.#product.url);
     const socket = connect({ host: hostname, port: Number(port) });
@@ -71,7 +71,7 @@ export class DeafClients {
   }
 }
 
-/** Bytes that the kernel keeps for the peer at a local port, because it takes no more. */
+/** Bytes that the kernel keeps for the peer at a local port, because the peer takes no more. */
 function unsentTo(port: number): number {
   const hex = port.toString(16).toUpperCase().padStart(4, "0");
   for (const line of readFileSync("/proc/net/tcp", "utf8").split("\n")) {

@@ -1,4 +1,4 @@
-/** Owns: defects that a run must find: who puts one in and still sees a run pass has a test that shows nothing. */
+/** Owns: defects that a run must find. If a run passes with one of them, the run proves nothing. */
 import type { Edit } from "./sources.ts";
 
 export type Defect = {
@@ -10,7 +10,7 @@ export type Defect = {
 
 const COMMIT = "db/migrations/0001_commit_revisions.sql";
 
-/** A commit is applied whatever the row says, and answers everybody that the row waits for just them. */
+/** A commit is applied whatever the row says, and answers every operation that the row waits for it. */
 const FENCE_OFF: Defect = {
   name: "fence off",
   shows: /told of \d+ times|ran \d+ times| began |revision \d+ in its workflow|its workflow says/,
@@ -39,13 +39,13 @@ const FENCE_OFF: Defect = {
     },
     {
       file: COMMIT,
-      from: "    granted := r.claim IS NULL",
-      to: "    granted := true OR r.claim IS NULL",
+      from: "    granted := (claimant",
+      to: "    granted := true OR (claimant",
     },
   ],
 };
 
-/** A stopped tool is answered at once, and dies a little later. */
+/** A stopped tool is reported at once, and dies a little later. */
 const IDLE_BEFORE_THE_KILL: Defect = {
   name: "idle before the kill",
   shows: /: at rest, and .* alive$/,
@@ -65,8 +65,8 @@ const IDLE_BEFORE_THE_KILL: Defect = {
     { file: "activities/tools.ts", from: "    ...ends,\n", to: "    ...ends,\n    signal: late.signal,\n" },
     {
       file: "activities/tools.ts",
-      from: "  // Live text that is still on its way",
-      to: "  const { status, output } = await Promise.race([tool, stopped]);\n  // Live text that is still on its way",
+      from: "  void live.close();",
+      to: "  const { status, output } = await Promise.race([tool, stopped]);\n  void live.close();",
     },
   ],
 };

@@ -1,4 +1,7 @@
-/** Owns: what is kept of a run that failed: its complaints, its faults, the histories of the conversations in question, and the logs. */
+/**
+ * Owns: the evidence of a failed run: its complaints, its faults, the histories of the conversations in question, and
+ * the logs.
+ */
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
@@ -7,7 +10,7 @@ import type { World } from "./faults.ts";
 const ROOT = join(import.meta.dirname, "..", "reports", "chaos");
 const ID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
-/** @returns the folder with it */
+/** @returns the folder with the evidence */
 export async function keepEvidence(
   seed: number,
   complaints: readonly string[],

@@ -1,4 +1,4 @@
-/** Owns: what goes wrong in a run, and how it is made to. */
+/** Owns: the faults of a run, and how each is caused. */
 import { setTimeout as pause } from "node:timers/promises";
 import { PROCESSES, type Product } from "../test/support/product.ts";
 import type { TcpProxy } from "../test/support/tcp-proxy.ts";
@@ -40,23 +40,26 @@ export type World = {
   readonly deaf: DeafClients;
   readonly restarts: Restarts;
   readonly journal: Journal;
-  /** On which the data folder is; null: it has no file system of its own. */
+  /** The disk with the data folder; null: the folder has no file system of its own. */
   readonly disk: SmallDisk | null;
-  /** In which all commands run. */
+  /** The folder in which all commands run. */
   readonly cwd: string;
 };
 
-/** One that was drawn, and waits for its moment. */
+/** A fault that was drawn, and waits for its moment. */
 export type Fault = {
-  /** What it is to hit is there. */
+  /** Its target is present. */
   readonly isReady: () => boolean;
-  /** Hits at once; resolves when it is over, with whether it took hold. What comes of it may still be going on. */
+  /**
+   * Strikes at once. Resolves when the fault is over, with whether it took hold; its consequences may still be going
+   * on.
+   */
   readonly strike: () => Promise<boolean>;
 };
 
-/** Longer than a heartbeat may stay away, or shorter: both happen. */
+/** Milliseconds; some are longer than the heartbeat time-out, some shorter. */
 const FROZEN_MS = [300, 3_500] as const;
-/** Of connections, or of room. */
+/** Milliseconds without connections, or without room on the disk. */
 const SHORT_OF_MS = [300, 3_000] as const;
 const COPY_AGE_MS = [100, 3_000] as const;
 const DOWN_MS = [0, 2_000] as const;
@@ -130,7 +133,7 @@ function onEach(targets: readonly Target[], hit: (target: Target) => Promise<boo
   };
 }
 
-/** One of them, or all: which, chance says. */
+/** One target or all of them, as chance decides. */
 function targetsOf(name: FaultName, { product, workers }: World, chance: Random): readonly Target[] {
   const process = PROCESSES.find((each) => name.endsWith(` ${each}`));
   if (process === undefined) throw new Error(`"${name}" is of no process.`);

@@ -1,4 +1,4 @@
-/** Owns: the final check of a run, in its order: the users first, then what they were told, then replays. */
+/** Owns: the final check of a run, in this order: the virtual users, the events that they received, the replays. */
 import { openDatabase } from "../db/connect.ts";
 import * as checks from "./checks.ts";
 import type { World } from "./faults.ts";
@@ -10,7 +10,7 @@ export type FinalCheck = {
   readonly complaints: readonly string[];
   /** Conversations that ran tools under both releases. */
   readonly carriedOver: number;
-  /** How often a stream was cut off, and taken up again. */
+  /** How often a stream was cut off and resumed. */
   readonly resumed: number;
 };
 
@@ -36,7 +36,7 @@ export async function checkEverything(
     const resumed = chapters.reduce((sum, { talk }) => sum + talk.resumed, 0);
     complaints.push(...(await checks.checkEvents(db)), ...(await checks.checkLedger(db, places.ledger)));
     complaints.push(...checks.checkRequests(product), ...(await leftoversOf(places.cwd)));
-    // Workers that remember nothing have to replay.
+    // Restarted workers have no cached workflows, so they have to replay.
     await workers.restart();
     const roots = [deaf.talk.id, ...chapters.map(({ talk }) => talk.id)];
     const everybody = await checks.checkEverybody(db, roots);

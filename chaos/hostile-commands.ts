@@ -1,20 +1,20 @@
 /**
- * Owns: the commands of neighbours that attack. Each ends by itself within a minute, and says how far it has come: a
- * command that says too much was not kept from it.
+ * Owns: the commands of attacking neighbours. Each ends by itself within a minute, and prints how far it has come. If
+ * it prints too much, nothing has prevented the attack.
  */
 
 const X64 = { mmap: 9, madvise: 28 };
 const ARM64 = { mmap: 222, madvise: 233 };
 const NUMBERS = process.arch === "arm64" ? ARM64 : X64;
 
-/** Megabytes that a Restricted command tries to take: more than it may (2 GiB), and little enough of the machine's. */
+/** Megabytes that a Restricted command tries to take: more than its limit (2 GiB), but not too much for the machine. */
 const TAKEN_MB = 2_560;
-/** What it may say that it holds: its limit, and what it may get beyond it before that is noticed. */
-export const HELD_AT_MOST_MB = 2_304;
+/** Megabytes that it may report at most: its limit, and what it may get beyond the limit before that is noticed. */
+const HELD_AT_MOST_MB = 2_304;
 
 const perl = (script: string): string => `perl -e '${script}'`;
 
-/** Holds locks on the files of Temporal's database and of Postgres; says "locked N". */
+/** Holds locks on the files of Temporal's database and of Postgres; prints "locked N". */
 export const holdLocks = (dataDir: string): string =>
   perl(`
 use Fcntl qw(:DEFAULT :flock);
@@ -34,7 +34,7 @@ for (my $end = time + 15; time < $end; select(undef, undef, undef, 0.02)) {
 }
 `);
 
-/** Shared pages that are written and given back, so that no process counts them; says "held N" megabytes. */
+/** Writes shared pages and gives them back, so that they are charged to no process; prints "held N", in megabytes. */
 export const holdPages = (): string =>
   perl(`
 $| = 1;
@@ -52,7 +52,7 @@ while ($held < ${TAKEN_MB}) {
 sleep 3;
 `);
 
-/** What is on its way through sockets; says "part N" megabytes for each of its processes. */
+/** Fills the buffers of sockets; prints "part N", in megabytes, for each of its processes. */
 export const holdSockets = (): string =>
   perl(`
 use Socket; use IO::Handle; use Fcntl;
@@ -80,11 +80,11 @@ for (1 .. $processes) {
 1 while wait() > 0;
 `);
 
-/** Its children stop its supervisor without end, or for a minute. */
+/** Its children send SIGSTOP to its supervisor without end, or for a minute. */
 export const stopSupervisor = (): string =>
   "end=$((SECONDS + 60)); for n in 1 2 3 4; do (while [ $SECONDS -lt $end ]; do kill -STOP $PPID; done) & done; sleep 60";
 
-/** What an attack has got, from what it printed; null: nothing that it should not have. */
+/** The forbidden gain of an attack, read from its output; null: none. */
 export function gainOf(output: string): string | null {
   const numbers = (word: string): number[] =>
     [...output.matchAll(new RegExp(`${word} (\\d+)`, "g"))].map(([, n]) => Number(n));

@@ -1,4 +1,7 @@
-/** Owns: who talks in a run with hostile neighbours: ordinary people, whom nothing may happen to, and those who attack. */
+/**
+ * Owns: the virtual users of a run with hostile neighbours: ordinary ones, which must not be affected, and neighbours,
+ * which attack.
+ */
 import { setTimeout as pause } from "node:timers/promises";
 import { toolCall, say, type Answer } from "../local/scripted/script.ts";
 import type { MessagesRequest } from "../local/scripted/messages.ts";
@@ -12,7 +15,7 @@ import type { Chapter } from "./virtual-user.ts";
 import type { Round } from "./plan.ts";
 import type { Random } from "./random.ts";
 
-/** Scripts of the model: of those who may write, of those who may not, and of those who attack. */
+/** Names of the model's scripts: for users that may write, for users that may not, and for attacking neighbours. */
 export const SCRIPTS = { free: "free", restricted: "restricted", neighbour: "neighbour" } as const;
 
 /** Milliseconds between two turns of an ordinary conversation. */
@@ -42,7 +45,7 @@ export class Ordinary {
     return new Ordinary(talk, mode, chance);
   }
 
-  /** Turn after turn until the signal; the last one is waited for. */
+  /** Performs turn after turn until the signal; waits for the last one. */
   async live(over: AbortSignal): Promise<void> {
     const think = (): Promise<unknown> =>
       pause(this.#chance.integer(...THINKING_MS), null, { signal: over }).catch(() => null);
@@ -69,7 +72,7 @@ export class Ordinary {
 
 const RUN = /\[\[run (\{.*?\})\]\]/gs;
 
-/** Runs what the last message says, and ends the turn. */
+/** Runs the command in the last message; without one, ends the turn. */
 export function answerNeighbour({ messages }: MessagesRequest): Answer {
   const content = messages.at(-1)?.content ?? "";
   const blocks = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
@@ -81,23 +84,23 @@ export function answerNeighbour({ messages }: MessagesRequest): Answer {
 }
 
 export class Neighbour {
-  /** What it has got that it should not have. */
+  /** Its forbidden gains. */
   readonly gains: string[] = [];
   turns = 0;
-  /** What came of its last command. */
+  /** The result of its last command. */
   said = "";
   readonly #product: Product;
   readonly #cwd: string;
   readonly #mode: "free" | "restricted";
 
-  /** @param cwd its own: what works in it is its doing */
+  /** @param cwd a folder of its own: all processes in it belong to this neighbour */
   constructor(product: Product, mode: "free" | "restricted", cwd: string) {
     this.#product = product;
     this.#mode = mode;
     this.#cwd = cwd;
   }
 
-  /** One attack after the other, again and again, each to its end. */
+  /** Runs one attack after the other, again and again, each to its end. */
   async attack(commands: readonly string[], over: AbortSignal): Promise<void> {
     const talk = await this.#open();
     for (let n = 0; !over.aborted; n++) {
@@ -112,7 +115,7 @@ export class Neighbour {
     talk.close();
   }
 
-  /** Its command is stopped after a while: then it must be dead. */
+  /** Stops its command after a while; none of its processes may then be alive. */
   async attackAndStop(command: string, over: AbortSignal): Promise<void> {
     const talk = await this.#open();
     while (!over.aborted) {
@@ -126,7 +129,7 @@ export class Neighbour {
     talk.close();
   }
 
-  /** @returns when its command runs, or has been ended already */
+  /** @returns when its command runs, or has already ended */
   async begin(command: string): Promise<void> {
     const talk = await this.#open();
     await this.#say(talk, `[[run ${JSON.stringify({ command })}]]`);
@@ -136,7 +139,7 @@ export class Neighbour {
     talk.close();
   }
 
-  /** Asks a provider that answers badly to such a tag. */
+  /** Sends a tag to which the hostile provider answers badly. */
   async provoke(tag: string, over: AbortSignal): Promise<void> {
     while (!over.aborted) {
       const talk = await this.#open();
@@ -157,7 +160,7 @@ export class Neighbour {
     await talk.send(`[[script:${SCRIPTS.neighbour}]] ${text}`);
   }
 
-  /** An attack may take its time, or end in an error; it is not waited for longer than the run takes. */
+  /** Waits for rest. An attack may take long or end in an error; this does not wait longer than the run takes. */
   async #rest(talk: Talk, over?: AbortSignal): Promise<void> {
     const rested = talk.untilState(isAtRest);
     await unlessStuck(talk, over === undefined ? rested : Promise.race([rested, untilAborted(over)]));

@@ -1,6 +1,6 @@
 /**
  * Owns: a provider that answers some conversations badly: a line of 100 MB that does not end, or three million small
- * deltas. It stands before the scripted one, which answers all others.
+ * deltas. It is a proxy before the scripted provider, which answers all others.
  */
 import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ const DELTAS_A_PIECE = 1_000;
 
 export type HostileProvider = {
   readonly url: string;
-  /** How often each bad answer was asked for, and to what part of it, 0 to 1, the longest was read. */
+  /** How often each bad answer was requested, and the largest part of it that was read, 0 to 1. */
   readonly asked: Readonly<Record<string, { times: number; read: number }>>;
   readonly close: () => Promise<void>;
 };
@@ -41,7 +41,7 @@ export async function startHostileProvider(upstream: string): Promise<HostilePro
     response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
     for (const { piece, part } of pieces) {
       if (response.destroyed) return;
-      // Others are answered between two pieces.
+      // Other requests are answered between two pieces.
       if (!response.write(piece)) await writable(response);
       seen.read = Math.max(seen.read, part);
     }
@@ -61,7 +61,7 @@ export async function startHostileProvider(upstream: string): Promise<HostilePro
   };
 }
 
-/** Resolves when it takes more, or nothing any more. */
+/** Resolves when the response takes more data, or is closed. */
 function writable(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const settle = (): void => {

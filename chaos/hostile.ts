@@ -1,6 +1,6 @@
 /**
- * Owns: a run of a hundred ordinary conversations beside neighbours that attack all the time: a while without them, to
- * know what is usual, and a minute with them. Nothing may happen to the ordinary ones.
+ * Owns: a run of a hundred ordinary conversations beside attacking neighbours. It measures the usual figures for a
+ * while without attacks, and then under attack for a minute. The ordinary conversations must not be affected.
  */
 import { setMaxListeners } from "node:events";
 import { mkdirSync } from "node:fs";
@@ -25,11 +25,14 @@ import { Watch, type Measured } from "./watch.ts";
 const CONVERSATIONS = 100;
 const CALM_MS = 25_000;
 const STORM_MS = 60_000;
-/** Milliseconds in which all that stops its supervisor must be dead when its worker is. */
+/** Milliseconds after a worker's death within which a tree that stops its supervisor must be dead. */
 const DEATH_MS = 10_000;
-/** What a process may take beyond its most before the attacks; 170 MB of it the ordinary conversations add themselves. */
+/**
+ * Megabytes that a process may take beyond its maximum before the attacks; 170 MB of it come from the ordinary
+ * conversations.
+ */
 const GROWTH_MB = 400;
-/** Longer than that, and heartbeats are not answered in time. */
+/** Milliseconds. If Temporal takes longer, it does not answer heartbeats in time. */
 const SLOWEST_MS = 2_000;
 
 export type HostileVerdict = { readonly complaints: readonly string[] };
@@ -39,7 +42,7 @@ export async function runHostile(
   interrupted: AbortSignal,
 ): Promise<HostileVerdict> {
   const over = new AbortController();
-  // A hundred people and their neighbours listen.
+  // A hundred virtual users and their neighbours listen.
   setMaxListeners(0, over.signal);
   interrupted.addEventListener("abort", () => over.abort(), { once: true });
   const { result, leftovers } = await onSite(
@@ -123,7 +126,7 @@ type Attack = {
   readonly attack: (over: AbortSignal) => Promise<void>;
 };
 
-/** @param folder gets a folder for each */
+/** @param folder gets a folder for each neighbour */
 function neighboursOf(product: Product, folder: string, canRestrict: boolean): readonly Attack[] {
   mkdirSync(folder);
   const attack = (
@@ -138,7 +141,7 @@ function neighboursOf(product: Product, folder: string, canRestrict: boolean): r
   };
   const confined = [
     attack("locks", "restricted", (each, over) => each.attack([holdLocks(product.dataDir)], over)),
-    // One after the other: together they would take too much of a machine that others use, too.
+    // The two attacks alternate: together they would take too much of a machine that others use, too.
     attack("memory", "restricted", (each, over) => each.attack([holdPages(), holdSockets()], over)),
   ];
   return [
@@ -149,14 +152,17 @@ function neighboursOf(product: Product, folder: string, canRestrict: boolean): r
   ];
 }
 
-/** No tool result but completed ones, no error, no note of an interruption, no answer missing or doubled. */
+/**
+ * Complains about tool results that are not completed, errors, notes of an interruption, and missing or doubled
+ * answers.
+ */
 async function lookAt(product: Product, people: readonly Ordinary[], ledger: string): Promise<string[]> {
   const db = openDatabase(product.databaseUrl, { applicationName: "chaos", max: 4 });
   try {
     const complaints = await Promise.all(people.map((each) => lookAtOne(db, each)));
     const all = [...complaints.flat(), ...(await checkEvents(db))];
     const ran = await checkLedger(db, ledger);
-    // Commands of neighbours are not in it, nor are those that may not write.
+    // The ledger has neither the commands of neighbours nor those of conversations that may not write.
     const noted = people.filter(({ mode }) => mode === "free");
     const ids = noted.flatMap(({ asked }) => asked.map(({ id }) => id));
     return [...all, ...ran.filter((each) => ids.some((id) => each.startsWith(`toolu_${id}_`)))];

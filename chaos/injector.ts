@@ -1,6 +1,6 @@
 /**
- * Owns: when each fault comes: in a moment in which a tool, a request and a commit are under way, and how often it found
- * one. A run in which the faults missed shows nothing.
+ * Owns: the moment of each fault: one in which a tool, a request and a commit are under way. It counts how often a
+ * fault found such a moment. A run in which the faults missed proves nothing.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Sql } from "postgres";
@@ -10,14 +10,14 @@ import { drawFault, FAULTS, type Fault, type FaultName, type World } from "./fau
 import type { Pace } from "./pace.ts";
 import type { Plan } from "./plan.ts";
 
-/** How often each took hold while a tool, a request and a commit were under way. */
+/** How often each fault took hold while a tool, a request and a commit were under way. */
 export type Hits = Readonly<Record<FaultName, number>>;
 
-/** For how long a good moment is waited for; then the fault comes all the same. */
+/** Milliseconds to wait for a good moment; then the fault strikes all the same. */
 const TIMEOUT_MS = 15_000;
-/** So long without one, and more of the turns begin. */
+/** Milliseconds without a good moment after which another turn begins. */
 const HURRY_MS = 400;
-/** So many that missed are tried again, so many faults later. */
+/** The number of missed faults that are tried again, and how many faults later. */
 const SECOND_CHANCES = 12;
 /** The chance that a fault does not wait for the one before it. */
 const OVERLAP = 0.4;
@@ -38,7 +38,7 @@ export class Injector {
     return this.#hits;
   }
 
-  /** @param deploy is begun in the middle of it, and is not waited for before the end. */
+  /** @param deploy begins in the middle of the run, and is awaited only at the end. */
   async run(
     { faults, chance }: Plan,
     deploy: () => Promise<void>,
@@ -89,7 +89,7 @@ export class Injector {
     }
   }
 
-  /** What costs most to find out is looked at last. */
+  /** The most expensive check comes last. */
   async #isGood(): Promise<boolean> {
     const { product, cwd } = this.#world;
     return (
@@ -99,7 +99,7 @@ export class Injector {
     );
   }
 
-  /** False where Postgres cannot say so: it is away just then. */
+  /** False where Postgres does not answer, because it is away just then. */
   async #isCommitting(): Promise<boolean> {
     try {
       const asked = this.#sql`select from pg_stat_activity
@@ -112,7 +112,10 @@ export class Injector {
   }
 }
 
-/** Nobody handles its error until then, and an error that nobody handles ends this process, not what it started. */
+/**
+ * For a promise that is awaited later. Until then its rejection must not be unhandled: that would end this process, but
+ * not the processes that it started.
+ */
 function awaitedLater(promise: Promise<void>): Promise<void> {
   promise.catch(() => undefined);
   return promise;

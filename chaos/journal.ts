@@ -1,4 +1,7 @@
-/** Owns: which faults came when: kept with the evidence of a run, and asked whether something happened amid faults. */
+/**
+ * Owns: the record of the faults and their times. It is kept with the evidence of a run, and tells whether something
+ * happened amid faults.
+ */
 
 type Entry = { readonly name: string; readonly from: number; to: number | null };
 
@@ -19,7 +22,7 @@ export class Journal {
     }
   }
 
-  /** The faults, `except` one, that have gone on since that moment or shortly before it. */
+  /** The faults other than `except` that were still going on shortly before that moment, or later. */
   since(moment: Date, except: string): readonly string[] {
     const from = moment.getTime() - RECOVERY_MS;
     return this.#entries.flatMap(({ name, to }) =>

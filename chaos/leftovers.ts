@@ -1,10 +1,10 @@
-/** Owns: which processes there are in a folder of the run: commands while they run, and what is left over after it. */
+/** Owns: finding the processes in a folder of the run: commands while they run, and leftovers after the run. */
 import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { processesWhere } from "../test/support/processes.ts";
 import { signal } from "./processes.ts";
 
-/** Milliseconds in which everything must have died. */
+/** Milliseconds within which everything must have died. */
 const TIMEOUT_MS = 10_000;
 const KILL_ROUNDS = 200;
 
@@ -12,14 +12,17 @@ const KILL_ROUNDS = 200;
 export const commandsIn = (folder: string): string[] =>
   processesWhere((pid) => readlinkSync(`/proc/${pid}/cwd`).startsWith(folder));
 
-/** Those that work in a folder, or were given its name, after some patience: what they are, in words. */
+/**
+ * Waits for the end of the processes that work in a folder, or have its name in their arguments; describes those left
+ * over.
+ */
 export async function leftoversOf(folder: string): Promise<string[]> {
   const until = performance.now() + TIMEOUT_MS;
   while (find(folder).length > 0 && performance.now() < until) await pause(50);
   return find(folder).map((pid) => `left over: ${pid} ${described(pid)}`);
 }
 
-/** Kills them, and those that they make meanwhile. */
+/** Kills the leftovers, and the processes that they start meanwhile. */
 export function killLeftovers(folder: string): void {
   for (let round = 0; round < KILL_ROUNDS; round++) {
     const left = find(folder);

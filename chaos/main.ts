@@ -1,8 +1,9 @@
 /**
- * `npm run chaos`: people talk with the product while everything that it consists of is killed, frozen and cut off; then
- * it is looked at what is left. `-- --seed 7` repeats a run, `-- --seeds 20` makes so many, `-- --short` a small one,
- * `-- --fault "fill disk"` a small one with this fault alone (or several); `-- --hostile` lets neighbours attack ordinary
- * conversations; `-- --prove` puts defects in on purpose and looks for a run that finds them.
+ * `npm run chaos`: virtual users talk with the product while all its processes are killed, frozen and cut off. Then the
+ * final check looks at what is left. `-- --seed 7` repeats a run, `-- --seeds 20` makes 20 runs, `-- --short` makes a
+ * small one. `-- --fault "fill disk"` makes a small one with this fault alone (or several). `-- --hostile` lets
+ * neighbours attack ordinary conversations. `-- --prove` puts defects into the product and looks for a run that finds
+ * them.
  */
 import { parseArgs } from "node:util";
 import { DEFECTS } from "./defects.ts";
@@ -11,7 +12,7 @@ import { runHostile } from "./hostile.ts";
 import { FULL, PROOF, SHORT, smallWith, type Size } from "./plan.ts";
 import { run, type Verdict } from "./run.ts";
 
-/** A defect that so many runs do not find is not found. */
+/** Runs for each defect; if none of them finds it, it counts as not found. */
 const PROOF_SEEDS = 10;
 
 const { values } = parseArgs({
@@ -40,7 +41,7 @@ const size: Size = chosen.length > 0 ? smallWith(chosen) : values.short ? SHORT 
 const options = [...(values.short ? [" --short"] : []), ...chosen.map((name) => ` --fault "${name}"`)].join(
   "",
 );
-/** The seed of a run: the clock's, or one after the other from the one that is named. */
+/** The seed of a run: from the clock, or counted up from the given one. */
 const seedOf = (run: number): number => (named === null ? Date.now() % 2 ** 31 : named + run);
 
 class Interrupted extends Error {}
@@ -51,14 +52,15 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     interrupted.abort(new Interrupted());
   });
 }
-// A mistake of the run itself must not leave running what it has started.
+// A mistake of the run itself must not leave its processes running.
 for (const mistake of ["unhandledRejection", "uncaughtException"] as const)
   process.on(mistake, (error: unknown) => interrupted.abort(error));
 
 try {
   process.exitCode = (await (values.hostile ? hostile() : values.prove ? prove() : runSeeds())) ? 0 : 1;
 } catch (error) {
-  if (!(error instanceof Interrupted)) throw error;
+  if (!(error instanceof Interrupted)) console.error(error);
+  // The virtual users of a run that broke off would go on for ever.
   process.exit(1);
 }
 
@@ -126,7 +128,7 @@ function print({ hits, complaints, messages, carriedOver, outcomes, interruption
   );
 }
 
-/** One line a run; of the faults, the one that hit least often. */
+/** Prints one line for each run, with the hits of the fault that hit least often. */
 function printTogether(verdicts: readonly Verdict[]): void {
   console.log("| seed | turns that failed | under both releases | hits of each fault | s | |");
   console.log("| ---- | ----------------- | ------------------- | ------------------ | - | - |");

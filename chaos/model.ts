@@ -1,7 +1,7 @@
 /**
- * Owns: what the scripted model answers in a run. It knows nothing but the request, as a real one does: a request that
- * was lost is asked again and gets the same answer. The person's last message says what to do; how many answers came
- * since says how far it is.
+ * Owns: the answers of the scripted model in a run. Like a real model, it knows only the request, so a lost request
+ * that is sent again gets the same answer. The virtual user's last message says what to do. The number of answers since
+ * then says how far the model has come.
  */
 import {
   answer,
@@ -15,40 +15,40 @@ import type { BlockParam, MessagesRequest } from "../local/scripted/messages.ts"
 import { SUBMIT_TOOL } from "../machine/control-tools.ts";
 import type { Round, Turn } from "./plan.ts";
 
-/** What the model reads in a message; a task is a message, too. */
+/** The instruction that the model reads in a message; a task is a message, too. */
 export type Directive = Turn | { readonly kind: "child"; readonly id: string; readonly round: Round };
 
 export const SCRIPT = "chaos";
-export const SUMMARY = "In short: many things failed.";
+const SUMMARY = "In short: many things failed.";
 
-/** Where the run's commands are, and what they write. */
+/** Where the run's commands work, and what they write. */
 export type Places = {
   readonly cwd: string;
-  /** A line for each time that a command ran: when, in seconds, and its call's id. */
+  /** A file with a line for each run of a command: the time, in seconds, and the call's id. */
   readonly ledger: string;
-  /** An image. */
+  /** The file of an image. */
   readonly image: string;
-  /** Ids of the processes of a turn that is to be stopped. */
+  /** The file with the process ids of a turn that is to be stopped. */
   readonly pidsOf: (turn: string) => string;
 };
 
-/** What the model says when it has done what a turn asks for. */
+/** The model's text when it has done what a turn asks for. */
 export const doneWith = (id: string): string => `Done with ${id}.`;
 
 export const directiveText = (directive: Directive): string => `[[do ${JSON.stringify(directive)}]]`;
 
 const DIRECTIVE = /\[\[do (\{.*\})\]\]/s;
 
-/** A stream that takes its time: something may happen to it. */
+/** A slow stream, so that a fault can hit it. */
 const SLOW = { characters: 12, delayMs: 15 };
 
-/** @throws where the request lacks what it must have: a real model would be at a loss, too. */
+/** @throws when the request lacks what it must have; a real model could not answer it either. */
 export function answerOf(request: MessagesRequest, places: Places): Answer {
   if (request.tools === undefined) return answer([SUMMARY], { pace: SLOW });
   const { directive, stage, since } = positionOf(request);
   if (directive === null) throw new Error("Nobody has asked for anything.");
   const [asked, ...answered] = since.filter(({ role }) => role === "user");
-  // The one that was sent, and later the one that was read.
+  // The image that was sent must be there, and after the first answer also the one that was read.
   if (directive.kind === "image" && !(showsImage([asked]) && (stage === 0 || showsImage(answered))))
     throw new Error(`${directive.id}: there is no image in its stage ${stage}`);
   const blocks = stageOf(directive, stage, places);
@@ -57,7 +57,7 @@ export function answerOf(request: MessagesRequest, places: Places): Answer {
     : answer([thinking("Hm. "), "Let me see to it. ", ...blocks], { pace: SLOW });
 }
 
-/** Or says why not: what reads it may have been interrupted. */
+/** An error counts, too: the tool that reads the image may have been interrupted. */
 const showsImage = (messages: readonly unknown[]): boolean =>
   /"type":"image"|"is_error":true/.test(JSON.stringify(messages));
 
@@ -134,5 +134,5 @@ function stageOf(directive: Directive, stage: number, places: Places): readonly 
 
 const noted = (call: string, { ledger }: Places): string => `echo "$EPOCHREALTIME ${call}" >> ${ledger}`;
 
-/** The same again when the same is asked again. */
-export const callId = (turn: string, stage: number, n: number): string => `toolu_${turn}_${stage}_${n}`;
+/** The same request gets the same id again. */
+const callId = (turn: string, stage: number, n: number): string => `toolu_${turn}_${stage}_${n}`;

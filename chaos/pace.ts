@@ -1,7 +1,10 @@
-/** Owns: when a turn may begin: spread over the faults, and at once when these find too little under way. */
+/**
+ * Owns: when a turn may begin. Turns are spread over the faults; the next one begins at once when the faults find too
+ * little under way.
+ */
 export class Pace {
   readonly #turns: number;
-  /** Those who wait, by the place of their turn. */
+  /** The waiting virtual users, by the place of their turn. */
   readonly #waiting = new Map<number, () => void>();
   #progress = 0;
 
@@ -21,13 +24,13 @@ export class Pace {
     for (const place of this.#waiting.keys()) if (this.#isDue(place)) this.#open(place);
   }
 
-  /** Lets the next of those begin who wait. */
+  /** Lets the next waiting turn begin. */
   hurry(): void {
     const [next] = [...this.#waiting.keys()].sort((a, b) => a - b);
     if (next !== undefined) this.#open(next);
   }
 
-  // The last ones begin before the last fault.
+  // The last turns begin before the last fault.
   #isDue(place: number): boolean {
     return place / this.#turns <= this.#progress / 0.95;
   }

@@ -1,4 +1,4 @@
-/** Owns: what a run consists of, all of it from its seed: conversations, their turns, the order of the faults. */
+/** Owns: the plan of a run, drawn entirely from its seed: conversations, their turns, the order of the faults. */
 import { FAULTS, type FaultName } from "./faults.ts";
 import { Random } from "./random.ts";
 
@@ -8,7 +8,7 @@ export type Round = readonly number[];
 export type Turn = {
   /** Unique in the run. */
   readonly id: string;
-  /** Its place among all turns: it begins when as large a part of the faults is over. */
+  /** Its place among all turns: it begins when the same share of the faults is over. */
   readonly place: number;
 } & (
   | { readonly kind: "text"; readonly words: number }
@@ -20,7 +20,7 @@ export type Turn = {
   | { readonly kind: "stop" }
   | { readonly kind: "continuation" }
 );
-export type TurnKind = Turn["kind"];
+type TurnKind = Turn["kind"];
 
 export type Plan = {
   readonly conversations: readonly { readonly restricted: boolean; readonly turns: readonly Turn[] }[];
@@ -32,17 +32,20 @@ export type Size = {
   readonly conversations: number;
   readonly turns: number;
   readonly faults: readonly FaultName[];
-  /** How often each fault comes, if none misses, and how often it must find a tool, a request and a commit under way. */
+  /**
+   * `hits`: how often each fault comes, if none misses. `needed`: how often it must find a tool, a request and a commit
+   * under way.
+   */
   readonly hits: number;
   readonly needed: number;
-  /** So many conversations must have run tools under both releases. */
+  /** The number of conversations that must have run tools under both releases. */
   readonly carriedOver: number;
-  /** As often as these come all that is under way is interrupted. */
+  /** Faults that interrupt everything under way, each time that they come. */
   readonly rare: readonly FaultName[];
   readonly rareHits: number;
 };
 
-/** After these the product is started anew. */
+/** After these faults the product is started again. */
 const RESTARTS: readonly FaultName[] = [
   "kill npm start",
   "power cut, temporal older",
@@ -55,14 +58,14 @@ export const FULL: Size = {
   ...{ faults: FAULTS.filter((name) => !RESTARTS.includes(name)), hits: 10, needed: 10 },
   ...{ rare: RESTARTS, rareHits: 3, carriedOver: 10 },
 };
-/** A small one. */
+/** A small run. */
 export const SHORT: Size = {
   ...{ conversations: 12, turns: 36 },
   ...{ faults: IN_SMALL_RUNS, hits: 2, needed: 1 },
   ...{ rare: [], rareHits: 0, carriedOver: 1 },
 };
 
-/** For defects that must be found: few conversations, and the faults after which something is done twice or late. */
+/** For defects that must be found: few conversations, and faults that can make something happen twice or late. */
 export const PROOF: Size = {
   conversations: 12,
   turns: 48,
@@ -74,7 +77,7 @@ export const PROOF: Size = {
   carriedOver: 1,
 };
 
-/** A small run with these alone. */
+/** A small run with these faults alone. */
 export const smallWith = (names: readonly FaultName[]): Size => ({
   ...SHORT,
   faults: names.filter((name) => !RESTARTS.includes(name)),
@@ -84,7 +87,7 @@ export const smallWith = (names: readonly FaultName[]): Size => ({
   carriedOver: 0,
 });
 
-/** The same without a fault that cannot be had here. */
+/** The same size without a fault that is not possible here. */
 export const without = (size: Size, name: FaultName): Size => ({
   ...size,
   faults: size.faults.filter((each) => each !== name),
@@ -99,10 +102,10 @@ const WEIGHTS: Readonly<Record<Exclude<TurnKind, "approval">, number>> = {
   stop: 9,
   continuation: 4,
 };
-/** One conversation of so many is Restricted, and asks. */
+/** One in this many conversations is Restricted, and asks for more rights. */
 const RESTRICTED = 8;
 
-/** @param canRestrict the host has the sandbox; without it nobody has to ask. */
+/** @param canRestrict the host has the sandbox; without it no conversation has to ask. */
 export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
   const random = new Random(seed);
   const places = random.shuffled(Array.from({ length: size.turns }, (_, n) => n));
@@ -115,11 +118,11 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
   const conversations = all.map((c) => {
     const restricted = isRestricted(c);
     const mine = placesOf(c);
-    // By an approval it would no longer be Restricted: then it is the last of its turns that asks.
+    // After an approval it is no longer Restricted, so only its last turn asks.
     const asks = mine.map((_place, t): TurnKind => (t === mine.length - 1 ? "approval" : "text"));
     const dealt = restricted ? asks : soonest(kinds.splice(0, mine.length));
     const turns = mine.map((place, t) => {
-      // One of three is denied, in small runs, too.
+      // One in three is denied, also in small runs.
       const decision = c % (3 * RESTRICTED) === RESTRICTED ? "deny" : "approve";
       return { id: `c${c}t${t}`, place, ...turnOf(dealt[t] ?? "text", decision, random) };
     });
@@ -133,7 +136,10 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
   return { conversations, faults, chance: random.fork() };
 }
 
-/** With its histories Temporal forgets which conversations ran under both releases: that comes well before the deploy. */
+/**
+ * When Temporal loses its histories, it is no longer known which conversations ran under both releases. So these faults
+ * come well before the deploy.
+ */
 function forgettingFirst(names: readonly FaultName[]): FaultName[] {
   const [order, third] = [[...names], Math.floor(names.length / 3)];
   const isLost = (name: FaultName | undefined): boolean => name === "power cut, temporal lost";
@@ -144,7 +150,7 @@ function forgettingFirst(names: readonly FaultName[]): FaultName[] {
   return order;
 }
 
-/** What is summarised must have been said: a continuation is never the first. */
+/** A continuation summarises what was said before, so it is never the first turn. */
 function soonest(kinds: readonly TurnKind[]): TurnKind[] {
   const [first, ...others] = kinds;
   if (first !== "continuation") return [...kinds];

@@ -1,9 +1,9 @@
-/** Owns: signals to a process that somebody keeps: it may be away for a moment, and then it is another one. */
+/** Owns: signals to a process that is kept running: it may be away for a moment, and come back with another id. */
 import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDead, processesWhere } from "../test/support/processes.ts";
 
-/** The number of the process as it is now; null, or an error, while there is none. */
+/** The id of the present process; null, or an error, while there is none. */
 export type Target = () => number | null;
 
 export const isPresent = (target: Target): boolean => pidOf(target) !== null;
@@ -16,13 +16,17 @@ export async function kill(target: Target, how: "SIGKILL" | "SIGTERM"): Promise<
   return true;
 }
 
-/** Whoever needs another starts it: that is not waited for. @returns false when there was none */
+/**
+ * Does not wait for the next process, which starts only when it is needed.
+ *
+ * @returns false when there was none
+ */
 export function killOnly(target: Target): boolean {
   const pid = pidOf(target);
   return pid !== null && signal(pid, "SIGKILL");
 }
 
-/** The launcher of the commands of a worker, or who keeps it; there is none before the first command. */
+/** The launcher of a worker's commands, or the process that keeps it; there is none before the first command. */
 export const launcherOf =
   (worker: Target): Target =>
   () => {
@@ -33,11 +37,16 @@ export const launcherOf =
     return launcher === undefined ? null : Number(launcher);
   };
 
-/** For so many milliseconds. @returns false when there was none */
+/**
+ * Stops the process for `ms` milliseconds.
+ *
+ * @returns false when there was none
+ */
 export async function freeze(target: Target, ms: number): Promise<boolean> {
   const pid = pidOf(target);
   if (pid === null || !signal(pid, "SIGSTOP")) return false;
-  // Each backend of Postgres has a session of its own. A worker's launcher goes on: it is a process of its own.
+  // Each backend of Postgres has a session of its own, and is stopped, too. A worker's launcher goes on: it is a
+  // process of its own.
   const backends = backendsOf(pid);
   for (const each of backends) signal(each, "SIGSTOP");
   try {
@@ -57,7 +66,7 @@ function pidOf(target: Target): number | null {
     const pid = target();
     return pid === null || isDead(pid) ? null : pid;
   } catch {
-    // Its file is missing for the moment in which it is started again.
+    // Its file is missing for a moment while the process is started again.
     return null;
   }
 }

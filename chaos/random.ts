@@ -1,4 +1,4 @@
-/** Owns: chance that can be had again: the same seed gives the same numbers (mulberry32). */
+/** Owns: repeatable chance: the same seed gives the same numbers (mulberry32). */
 export class Random {
   #state: number;
 
@@ -27,7 +27,7 @@ export class Random {
     return order;
   }
 
-  /** For another part of the run, which may then take as many as it likes. */
+  /** A generator for another part of the run, which may then draw as many numbers as it likes. */
   fork(): Random {
     return new Random(this.integer(0, 2 ** 32 - 1));
   }

@@ -1,7 +1,7 @@
 /**
- * Owns: faults after which the product is started anew, one at a time: the machine dies, and Temporal's database comes
- * back as it was earlier, or not at all; or the process of `npm start` alone is killed. Says when the product is
- * ready again.
+ * Owns: faults after which the product is started again, one at a time. Either the machine dies, and Temporal's
+ * database comes back as it was earlier, or not at all; or the process of `npm start` alone is killed. It tells when
+ * the product is ready again.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -14,30 +14,30 @@ import { commandsIn } from "./leftovers.ts";
 import { signal } from "./processes.ts";
 import type { Workers } from "./workers.ts";
 
-/** Other faults may get in the way of a start; a person starts again. */
+/** Other faults may make a start fail; then it is tried again. */
 const STARTS_AT_MOST = 8;
-/** Milliseconds in which a process stands still that is told to. */
+/** Milliseconds within which a process stops after SIGSTOP. */
 const STILL_MS = 500;
-/** Milliseconds in which conversations come to rest after a start amid other faults. */
+/** Milliseconds within which conversations come to rest after a start amid other faults. */
 const REST_AMID_FAULTS_MS = 20_000;
-/** Milliseconds in which commands die whose machine has died. */
+/** Milliseconds within which commands die when their machine has died. */
 const DEATH_MS = 5_000;
-/** Nobody has to work on these. A continuation goes on after a restart. */
+/** No worker has to work on a conversation in these states. A continuation goes on after a restart. */
 const AT_REST = [
   ...(["idle", "error", "context_exhausted", "awaiting_mode_approval"] as const),
   ...(["completed", "failed", "awaiting_continuation"] as const),
 ];
 
 export type Delays = {
-  /** Milliseconds from the copy of Temporal's database to the end of everything. */
+  /** Milliseconds from the copy of Temporal's database to the death of all processes. */
   readonly copyAgeMs: number;
-  /** Milliseconds from there to the start. */
+  /** Milliseconds from that death to the start. */
   readonly downMs: number;
 };
 
 export class Restarts {
   readonly complaints: string[] = [];
-  /** Temporal's database was lost or put back: a conversation that nobody has spoken to since may have no workflow. */
+  /** Temporal's database was lost or put back: a conversation that got no message since then may have no workflow. */
   hasForgotten = false;
   readonly #product: Product;
   readonly #workers: Workers;
@@ -65,7 +65,7 @@ export class Restarts {
     mkdirSync(this.#copies);
   }
 
-  /** Performs what must not meet a restart, nor another of its kind. */
+  /** Performs work that must not overlap with a restart, or with other such work. */
   alone<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#last.then(work);
     this.#last = turn.catch(() => undefined);
@@ -77,7 +77,7 @@ export class Restarts {
     return new Promise((resolve) => void this.#waiting.add(resolve));
   }
 
-  /** The machine dies and comes up again; Temporal's database is as it was in this moment, or lost. */
+  /** The machine dies and comes up again. Temporal's database is then as it was at the time of this call, or lost. */
   powerCut(name: string, temporal: "older" | "lost", { copyAgeMs, downMs }: Delays): Promise<boolean> {
     return this.alone(async () => {
       if (temporal === "older" && !(await this.#copy())) return false;
@@ -93,7 +93,7 @@ export class Restarts {
     });
   }
 
-  /** Who starts everything dies; what it has started does not, until it is started again. */
+  /** Kills `npm start` alone. The processes that it has started live on until it is started again. */
   killLauncher(name: string, downMs: number): Promise<boolean> {
     return this.alone(async () => {
       const died = new Date();
@@ -108,12 +108,12 @@ export class Restarts {
     return join(this.#product.dataDir, "temporal", "temporal.db");
   }
 
-  /** While the server stands still; false where another fault has got in the way. */
+  /** Copies the database while the server is stopped; false where another fault has got in the way. */
   async #copy(): Promise<boolean> {
     const pid = attempt(() => this.#product.pidOf("temporal"));
     if (pid === null || !signal(pid, "SIGSTOP")) return false;
     try {
-      // Its files are of one moment only if it has stood still from before the first to after the last.
+      // The copies show one moment only if the server was stopped from before the first to after the last.
       const until = performance.now() + STILL_MS;
       while (!standsStill(pid) && performance.now() < until) await pause(5);
       for (const suffix of ["", "-wal"])
@@ -131,7 +131,10 @@ export class Restarts {
     }
   }
 
-  /** Commands included. The two who start again what dies are the first. */
+  /**
+   * Kills everything, commands included. First come the two that start dead processes again: the manager of the second
+   * worker (`lose`) and `npm start`.
+   */
   async #killEverything(): Promise<void> {
     const postgres = attempt(() => this.#product.pidOf("postgres"));
     const roots = [this.#product.pid, postgres, ...this.#workers.targets.map((target) => attempt(target))];
@@ -144,7 +147,7 @@ export class Restarts {
     if (alive()) this.complaints.push("after everything was killed, something was alive");
   }
 
-  /** Resolves when nothing more is looked at that a restart has left. */
+  /** Resolves when all checks after restarts have ended. */
   async settled(): Promise<void> {
     await Promise.all(this.#checks);
   }
@@ -152,7 +155,8 @@ export class Restarts {
   async #start(name: string, died: Date): Promise<void> {
     this.count++;
     await this.#insist(() => this.#product.startAgain());
-    // Ready means at rest, unless other faults get in the way: then it comes to rest soon.
+    // When the product is ready, conversations are at rest. If other faults get in the way, they come to rest soon
+    // after.
     const others = this.#journal.since(died, name);
     const atWork = await this.#atWork(died);
     if (others.length > 0) this.#checks.push(this.#comesToRest(died, others));
@@ -171,7 +175,7 @@ export class Restarts {
     this.complaints.push(...atWork.map((each) => `${each} long after a restart amid ${others.join(", ")}`));
   }
 
-  /** Those that look at work, and nothing has come of it since everything died. */
+  /** The conversations whose rows are in a working state and have not changed since everything died. */
   async #atWork(died: Date): Promise<string[]> {
     const sql = openClient(this.#product.databaseUrl, "chaos");
     try {
@@ -179,7 +183,7 @@ export class Restarts {
         select id, state from conversations where updated_at < ${died} and state not in ${sql(AT_REST)}`;
       return rows.map(({ id, state }) => `${id}: ${state}`);
     } catch {
-      // Another fault has hit Postgres already; what stays at work is found at the end.
+      // Another fault has hit Postgres already; the final check finds what stays at work.
       return [];
     } finally {
       await sql.end({ timeout: 1 });

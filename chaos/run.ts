@@ -19,14 +19,14 @@ import { dataIn, placesIn, setStage } from "./stage.ts";
 export type Verdict = {
   readonly seed: number;
   readonly complaints: readonly string[];
-  /** Of the faults that were meant to come. */
+  /** Hits of the planned faults. */
   readonly hits: Partial<Hits>;
   readonly seconds: number;
   readonly messages: number;
   /** Conversations that ran tools under both releases. */
   readonly carriedOver: number;
   readonly outcomes: Outcomes;
-  /** Turns that a restart has ended, and that were asked for again. */
+  /** Turns that a restart has ended, and that their virtual users asked for again. */
   readonly interruptions: number;
 };
 
@@ -34,17 +34,17 @@ export type RunOptions = {
   readonly seed: number;
   readonly size: Size;
   readonly say: (line: string) => void;
-  /** What is changed in the product: a defect, for the tests of this test. */
+  /** Changes to the product: a defect, for the tests of this test. */
   readonly edits?: readonly Edit[];
 };
 
-/** @throws what `interrupted` was aborted with, when everything that was started has ended. */
+/** @throws the reason of `interrupted`, when everything that was started has ended. */
 export async function run(options: RunOptions, interrupted: AbortSignal): Promise<Verdict> {
   const { result, leftovers } = await onSite((folder, ends) => perform(options, folder, ends), interrupted);
   return { ...result, complaints: [...result.complaints, ...leftovers] };
 }
 
-/** @param ends gets what ends it, part by part */
+/** @param ends gets a function for each started part that ends it */
 async function perform(
   { seed, size: wanted, say, edits = [] }: RunOptions,
   folder: string,

@@ -1,20 +1,20 @@
 /**
- * Owns: the folder of a run, and the end of everything that was started in it, however the run ends: orderly first, and
- * what is left over then is complained of, and killed.
+ * Owns: the folder of a run, and the end of everything that was started in it, however the run ends. First everything
+ * is ended in order. Then processes that are left over are reported and killed.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { killLeftovers, leftoversOf } from "./leftovers.ts";
 
-/** What ends a part of it; the last one that was added comes first. */
+/** Functions that each end a part of the run; the last one that was added comes first. */
 export type Ends = (() => Promise<unknown>)[];
 
 /**
  * Performs a run in a folder of its own.
  *
- * @returns what it returned, and a sentence for each process that was left over.
- * @throws what `interrupted` was aborted with, when everything that was started has ended.
+ * @returns the run's result, and a sentence for each process that was left over.
+ * @throws the reason of `interrupted`, when everything that was started has ended.
  */
 export async function onSite<T>(
   perform: (folder: string, ends: Ends) => Promise<T>,

@@ -1,6 +1,6 @@
 /**
- * Owns: a small file system for a run's data folder, which can be full: a file that is mounted, so that what is written
- * takes as long as it does elsewhere. Only root can mount one.
+ * Owns: a small file system for a run's data folder, which can be full. It is a mounted file, so that writes take as
+ * long as elsewhere. Only root can mount one.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, rmSync, statfsSync, truncateSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 
-/** More than the data of a run need; the file takes what is used. */
+/** More than a run's data need; the file takes only the space that is used. */
 const SIZE_BYTES = 2 * 1024 ** 3;
 const LOOK_MS = 50;
 
@@ -21,7 +21,7 @@ export class SmallDisk {
     this.#folder = folder;
   }
 
-  /** Makes the folder and mounts the file system on it; a sentence where that cannot be had. */
+  /** Makes the folder and mounts the file system on it; resolves to a sentence where that is not possible. */
   static async mount(folder: string): Promise<SmallDisk | string> {
     mkdirSync(folder);
     const image = `${folder}.image`;
@@ -38,7 +38,11 @@ export class SmallDisk {
     }
   }
 
-  /** No room is left for so many milliseconds, whatever is given up meanwhile. @returns whether there was none */
+  /**
+   * Leaves no room for `ms` milliseconds, even if other processes free some meanwhile.
+   *
+   * @returns whether there was none
+   */
   async fill(ms: number): Promise<boolean> {
     const until = performance.now() + ms;
     let wasFull = false;
@@ -49,7 +53,7 @@ export class SmallDisk {
         wasFull ||= bavail === 0;
         const filler = join(this.#folder, `filler${fillers.length}`);
         if (bavail > 0) fillers.push(filler);
-        // Fails where somebody else has taken of it meanwhile, after having taken the rest.
+        // Fails if another process has taken some of it meanwhile, but takes the rest first.
         if (bavail > 0) await run("fallocate", ["-l", `${bavail * bsize}`, filler]).catch(() => undefined);
         await pause(LOOK_MS);
       }
@@ -59,7 +63,7 @@ export class SmallDisk {
     return wasFull;
   }
 
-  /** Lazily: what is left over must not keep it, and is complained of elsewhere. */
+  /** Unmounts lazily: leftover processes must not prevent it, and are reported elsewhere. */
   async unmount(): Promise<void> {
     await run("umount", ["--lazy", this.#folder]);
   }

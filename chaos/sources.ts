@@ -3,16 +3,23 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSyn
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "..");
-/** What the product does not run from. */
+/** Folders that the product does not need to run. */
 const LEFT_OUT = ["node_modules", ".git", "bench", "chaos", "docs", "reports", "test"];
 
-/** A text of a file, there exactly once, and what takes its place. */
+/** A text that is in a file exactly once, and its replacement. */
 export type Edit = { readonly file: string; readonly from: string; readonly to: string };
+
+/** @throws where `from` is not in the text exactly once. */
+export function changed(text: string, { file, from, to }: Edit): string {
+  const parts = text.split(from);
+  if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times "${from}", not once.`);
+  return parts.join(to);
+}
 
 export class Sources {
   readonly root: string;
 
-  /** Copies them into a new folder. The packages are those of the original; what is compiled from the copy is its own. */
+  /** Copies the sources into a new folder. The copy uses the packages of the original, but its own compiled code. */
   constructor(root: string) {
     this.root = root;
     mkdirSync(root);
@@ -26,13 +33,11 @@ export class Sources {
     }
   }
 
-  /** @throws where a text is not there: a change that changes nothing would show nothing. */
+  /** @throws when a text is not there exactly once: a change that changes nothing would prove nothing. */
   change(edits: readonly Edit[]): void {
     for (const { file, from, to } of edits) {
       const path = join(this.root, file);
-      const parts = readFileSync(path, "utf8").split(from);
-      if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times "${from}", not once.`);
-      writeFileSync(path, parts.join(to));
+      writeFileSync(path, changed(readFileSync(path, "utf8"), { file, from, to }));
     }
   }
 }

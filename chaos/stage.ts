@@ -1,4 +1,4 @@
-/** Owns: where a run takes place: the product with a second worker, a network to the provider, the model, the files. */
+/** Owns: the set-up of a run: the product with a second worker, a network to the provider, the model, the files. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodedImage } from "../test/support/images.ts";
@@ -14,13 +14,13 @@ import type { SmallDisk } from "./small-disk.ts";
 import type { Sources } from "./sources.ts";
 import { Workers } from "./workers.ts";
 
-/** Remarks are the model's, about what it was asked. */
+/** `remarks` are the model's complaints about requests. */
 export type Stage = { readonly world: World; readonly remarks: readonly string[] };
 
 /** The data folder of a run; it may be a file system of its own. */
 export const dataIn = (folder: string): string => join(folder, "data");
 
-/** @param ends gets what ends it, part by part */
+/** @param ends gets a function for each started part that ends it */
 export async function setStage(
   folder: string,
   { root }: Sources,

@@ -1,15 +1,18 @@
-/** Owns: when a conversation counts as stuck: it works, and nothing moves in it, or in its sub-agents, for too long. */
+/**
+ * Owns: when a conversation counts as stuck: it works, but neither it nor its sub-agents have made progress for too
+ * long.
+ */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Talk } from "../test/support/talk.ts";
 
-/** Milliseconds in which something must happen in a conversation that works, all recoveries included. */
+/** Milliseconds within which a working conversation must make progress, all recoveries included. */
 const STUCK_AFTER_MS = 60_000;
 const LOOK_MS = 2_000;
 
 /**
- * What `reached` resolves with.
+ * Resolves as `reached` does.
  *
- * @throws when it is stuck before that.
+ * @throws when the conversation is stuck before that.
  */
 export async function unlessStuck<T>(talk: Talk, reached: Promise<T>): Promise<T> {
   const over = new AbortController();
@@ -37,7 +40,7 @@ async function watch(talk: Talk, over: AbortSignal): Promise<never> {
   }
 }
 
-/** Something that is another when anything has happened. */
+/** A value that changes whenever something has happened. */
 async function progressOf(talk: Talk): Promise<string> {
   const { state, lastEvent } = await talk.read();
   const waits = (state as { readonly kind: string }).kind === "awaiting_sub_agents";
@@ -45,7 +48,7 @@ async function progressOf(talk: Talk): Promise<string> {
   return JSON.stringify([lastEvent, ...family]);
 }
 
-/** What Temporal waits for. */
+/** The activities, children and workflow task that Temporal waits for. */
 async function pendingOf({ product, id }: Talk): Promise<unknown> {
   const { raw } = await product.temporal.workflow.getHandle(id).describe();
   const { pendingActivities, pendingChildren, pendingWorkflowTask } = raw;

@@ -1,6 +1,7 @@
 /**
- * Owns: a person who goes through the turns of a plan over HTTP, whatever happens meanwhile, and remembers what was
- * accepted and what came of each turn. Of a Stop it is noted whether anything was still alive when idle was announced.
+ * Owns: a virtual user that goes through the turns of a plan over HTTP, whatever happens meanwhile. It remembers the
+ * accepted messages and the outcome of each turn. For a Stop it notes whether anything was still alive when idle was
+ * announced.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -19,12 +20,12 @@ import type { Plan, Turn } from "./plan.ts";
 
 export type Accepted = { readonly id: string; readonly delivery: "direct" | "steer" | "followUp" };
 
-/** A conversation and what was accepted in it, in order. One that is continued is followed by another. */
+/** A conversation and its accepted messages, in order. A continued conversation is followed by another chapter. */
 export type Chapter = { readonly talk: Talk; readonly accepted: Accepted[] };
 
 /**
- * What turns are for. One may also come to an error, as when the provider cannot be reached three times: `failed`.
- * `interrupted` is one that a restart has ended: its person asks again.
+ * The intended outcomes of turns. A turn may also end in an error, as when the provider cannot be reached three times:
+ * `failed`. An `interrupted` turn was ended by a restart: its virtual user asks again.
  */
 export const OUTCOMES = [
   ...(["text", "tools", "steer", "sub_agents", "image"] as const),
@@ -32,18 +33,18 @@ export const OUTCOMES = [
 ] as const;
 
 const RESTING = ["idle", "error", "context_exhausted", "awaiting_mode_approval"];
-/** A fault may get in the way of asking for more rights; it is asked again so often. */
+/** How often a virtual user repeats a request, also one for more rights, when a fault got in the way. */
 const ASKED_AT_MOST = 5;
 
 type UserPlan = Plan["conversations"][number];
 
 export class VirtualUser {
   readonly chapters: Chapter[] = [];
-  /** What must never be. */
+  /** Sentences about what must never happen. */
   readonly complaints: string[] = [];
   /** One of OUTCOMES for each turn, or `failed`. */
   readonly outcomes: string[] = [];
-  /** How often a restart has ended what was under way. */
+  /** How often a restart has interrupted a turn. */
   interruptions = 0;
   readonly #product: Product;
   readonly #plan: UserPlan;
@@ -65,7 +66,7 @@ export class VirtualUser {
     return chapter.talk;
   }
 
-  /** Begins a conversation, before anything goes wrong. */
+  /** Begins a conversation, before the first fault. */
   async arrive(): Promise<void> {
     const talk = await (this.#plan.restricted
       ? Talk.create(this.#product, this.#places.cwd)
@@ -80,14 +81,14 @@ export class VirtualUser {
     }
   }
 
-  /** Is it in a state from which it can go on? A last message shows it. */
+  /** Sends a last message, which shows whether the conversation can go on. */
   async sayLastWord(): Promise<void> {
     if ((await this.#rest()) === "context_exhausted") return;
     const outcome = await this.#go({ kind: "text", id: "last", place: 0, words: 1 });
     if (outcome !== "text") this.#complain(`the last message ended in ${(await this.talk.state()).kind}`);
   }
 
-  /** Asks again, in other words, for what a restart has interrupted. */
+  /** Asks again, under another id, for what a restart has interrupted. */
   async #persist(turn: Turn): Promise<string> {
     for (let n = 0; ; n++) {
       const outcome = await this.#go(n === 0 ? turn : { ...turn, id: `${turn.id}r${n}` });
@@ -122,7 +123,7 @@ export class VirtualUser {
     }
   }
 
-  /** What was asked for is done, or an error says that it is not. */
+  /** Waits for the end of a turn: either it is done, or an error says that it is not. */
   async #finish({ id, kind }: Turn): Promise<string> {
     const state = await this.#rest();
     if (state === "error") return "failed";
@@ -133,7 +134,7 @@ export class VirtualUser {
     return kind;
   }
 
-  /** The conversation says so itself, after what was asked. */
+  /** True if the conversation has a note of a restart after the turn's message. */
   #wasInterrupted(id: string, said: string): boolean {
     const asked = JSON.stringify(`"id":"${id}"`).slice(1, -1);
     return this.#restarts.count > 0 && said.lastIndexOf(toPerson.restarted) > said.lastIndexOf(asked);
@@ -148,7 +149,7 @@ export class VirtualUser {
     };
     await this.#untilShown(async () => {
       const { status, body } = await this.talk.decide(toolCall.id, turn.decision);
-      // Its first answer may have been lost.
+      // The first answer may have been lost.
       if (status !== 202 && body["code"] !== "no_pending_approval")
         this.#complain(`a decision got ${status} ${String(body["code"])}`);
       return () => this.#until(({ kind }) => kind !== "awaiting_mode_approval");
@@ -169,7 +170,7 @@ export class VirtualUser {
         : [];
     const id = randomUUID();
     let isMine = false;
-    // The moment in which a client hears that all is at rest, after it has heard of this message.
+    // The moment when the client receives the state of rest, after it has received this message.
     const announced = talk
       .next((event) => {
         isMine ||= event.name === "message.added" && event.data["id"] === id;
@@ -178,7 +179,7 @@ export class VirtualUser {
       .then(() => pids().filter((pid) => !isDead(pid)));
     await this.#say(directiveText(turn), { id });
     const resting = this.#rest();
-    // It may have been interrupted before its command ran.
+    // The turn may have been interrupted before its command ran.
     while (pids().length < 3 && !(await isSettled(resting))) await pause(50);
     const isRunning = !(await isSettled(resting));
     await talk.cancel();
@@ -192,9 +193,9 @@ export class VirtualUser {
   async #continue(turn: Turn): Promise<string> {
     const isTaken = await this.#untilShown(async () => {
       const { status, body } = await this.talk.continuation();
-      // Its first answer may have been lost.
+      // The first answer may have been lost.
       if (status === 202 || body["code"] === "agent_busy" || body["code"] === "context_exhausted")
-        // What is accepted may not be shown yet.
+        // An accepted request may not be visible yet.
         return () => this.#until(({ kind }) => kind !== "idle" && kind !== "error");
       this.#complain(`turn ${turn.id}: a continuation got ${status} ${String(body["code"])}`);
       return null;
@@ -210,7 +211,7 @@ export class VirtualUser {
     return "continued";
   }
 
-  /** A new conversation is Restricted; what this one still has to do needs more. */
+  /** A new conversation is Restricted; the remaining turns of this virtual user need more rights. */
   async #unbind({ id, place }: Turn): Promise<void> {
     for (let n = 0; (await this.talk.read())["mode"] === "restricted"; n++) {
       if (n === ASKED_AT_MOST) {
@@ -222,7 +223,7 @@ export class VirtualUser {
     }
   }
 
-  /** Says it, and waits until the conversation shows it. */
+  /** Sends a message, and waits until the conversation shows it. */
   async #say(
     text: string,
     { id = randomUUID(), images = [], delivery = "direct" }: Partial<Accepted & { images: object[] }> = {},
@@ -231,7 +232,7 @@ export class VirtualUser {
     const accepted = new Map<string, Accepted>();
     await this.#untilShown(async () => {
       const { status, body } = await talk.send(`[[script:${SCRIPT}]] ${text}`, delivery, { id, images });
-      // Of a message that was lost before it was stored the last answer counts.
+      // If a message was lost before it was stored, the last answer counts.
       if (status === 202) accepted.set(id, { id, delivery: delivered(body["delivery"]) });
       else this.#complain(`a message got ${status} ${String(body["code"])}`);
       return status === 202 && body["pending"] === true ? () => unlessStuck(talk, talk.untilShown(id)) : null;
@@ -240,10 +241,10 @@ export class VirtualUser {
   }
 
   /**
-   * Asks, and waits until it is shown; asks once more when the product was started anew meanwhile. What was answered
-   * `pending` is safe in Temporal's database only, which the restart may have put back.
+   * Asks, and waits until the effect is visible. Asks once more when the product was started again meanwhile. A change
+   * that was answered `pending` is safe in Temporal's database only, which the restart may have put back.
    *
-   * @param ask gives what to wait for; null: nothing
+   * @param ask returns what to wait for; null: nothing
    * @returns false when there was nothing to wait for
    */
   async #untilShown(ask: () => Promise<(() => Promise<void>) | null>): Promise<boolean> {

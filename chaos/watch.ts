@@ -1,4 +1,4 @@
-/** Owns: what is measured while neighbours attack: memory of worker and API, and how soon Temporal answers. */
+/** Owns: the measurements while neighbours attack: memory of worker and API, and how soon Temporal answers. */
 import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Product } from "../test/support/product.ts";
@@ -7,11 +7,11 @@ const NAMES = ["worker", "api"] as const;
 const LOOK_MS = 200;
 
 export type Measured = {
-  /** The most that each had in memory, in megabytes. */
+  /** Peak resident memory of each, in megabytes. */
   readonly memoryMb: Readonly<Record<(typeof NAMES)[number], number>>;
-  /** The longest time, in milliseconds, in which Temporal read what it has of a conversation. */
+  /** The longest time, in milliseconds, that Temporal took to describe a conversation's workflow. */
   readonly slowestMs: number;
-  /** Processes that were replaced: they had died. */
+  /** Processes that had died, and were replaced. */
   readonly died: readonly string[];
 };
 
@@ -20,13 +20,13 @@ export class Watch {
   readonly #id: string;
   #measured = nothing();
 
-  /** @param id of a conversation that Temporal is asked about */
+  /** @param id of the conversation about which Temporal is asked */
   constructor(product: Product, id: string) {
     this.#product = product;
     this.#id = id;
   }
 
-  /** What was measured since this was asked last. */
+  /** The measurements since the last call. */
   take(): Measured {
     const measured = this.#measured;
     this.#measured = nothing();

@@ -1,7 +1,7 @@
 /**
- * Owns: the workers of a run: the one that `npm start` keeps, and one beside it that is kept in the same way. With two
- * of them somebody goes on while one is away, and what wakes finds the world changed. Both change to another release
- * one after the other.
+ * Owns: the workers of a run: the one that `npm start` keeps running, and a second one that is kept running in the same
+ * way. One goes on while the other is away, and a worker that wakes finds that everything has moved on. Both change to
+ * another release one after the other.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ export type Place = {
   /** For its files and its log. */
   readonly folder: string;
   readonly dataDir: string;
-  /** Where the provider is reached. */
+  /** The address of the provider. */
   readonly provider: string;
 };
 
@@ -50,18 +50,18 @@ export class Workers {
     return workers;
   }
 
-  /** Nobody starts the second one again until the machine is up. */
+  /** Kills the second worker; nothing starts it again until the machine is up. */
   lose(): void {
     this.#second.kill();
   }
 
-  /** It begins with the machine, after `lose`. */
+  /** Starts the second worker together with the machine, after `lose`. */
   async startSecond(): Promise<void> {
     this.#second = this.#make();
     await this.#second.start();
   }
 
-  /** A rolling deploy: each worker is ended in good order, and the next one runs from the sources as they are now. */
+  /** A rolling deploy: each worker ends in order, and its successor runs from the current sources. */
   async roll(): Promise<void> {
     const [first, second] = this.targets;
     await untilKilled(second, "SIGTERM");
@@ -69,7 +69,7 @@ export class Workers {
     await untilKilled(first, "SIGTERM");
   }
 
-  /** Nothing is remembered by any of them any more. */
+  /** Kills both workers, so that no workflow stays cached. */
   async restart(): Promise<void> {
     await Promise.all(this.targets.map((target) => untilKilled(target, "SIGKILL")));
   }
@@ -79,7 +79,7 @@ export class Workers {
   }
 }
 
-/** It may be away when it is to be killed: by a fault, say. */
+/** The process may be away at that moment, for example by a fault; then this waits for it. */
 async function untilKilled(target: Target, how: "SIGKILL" | "SIGTERM"): Promise<void> {
   do await untilPresent(target);
   while (!(await kill(target, how)));

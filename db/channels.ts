@@ -1,3 +1,3 @@
-/** Owns: the names of the NOTIFY channels. `commit_revisions` names the first one too. */
+/** Owns: the names of the NOTIFY channels. The SQL function `commit_revisions` contains the first one, too. */
 export const COMMITS = "bedrock_commits";
 export const LIVE = "bedrock_live";

@@ -1,6 +1,6 @@
 /**
- * Owns: the one way in which a conversation's rows change as its machine moves: the fence of rules 1 to 3.
- * The decision itself is in Postgres, in `commit_revisions` (migrations/0001_commit_revisions.sql), so that a commit
+ * Owns: the commit, the only way in which a transition changes a conversation's rows: the fence of rules 1 to 3. The
+ * function `commit_revisions` in Postgres (migrations/0001_commit_revisions.sql) decides what applies, so that a commit
  * is one round trip.
  */
 import {
@@ -20,18 +20,18 @@ import { encodeJson } from "./json.ts";
 import { type MessageJson, messageOfJson } from "./rows.ts";
 import { slugFrom, STAND_IN_TITLE, titleFrom } from "./title.ts";
 
-/** What a first commit needs to make the row; the workflow's `CreateInput` is one. */
+/** The input from which a first commit creates the row; the workflow's `CreateInput` is one. */
 export type NewConversation = { readonly config: ConversationConfig; readonly title: string | null };
 
 /**
- * Applies, in order and in one transaction, exactly those revisions that are above the row's (REQ-BED-007).
+ * Applies, in order and in one transaction, exactly the revisions that are above the row's (REQ-BED-007).
  *
- * `diverged` means that nothing was written because the revisions do not follow from the row, or that there is no row
- * (deleted, or its parent is) and `createInput` cannot make one: then `confirmed` is 0.
+ * `diverged` means that nothing was written: either the revisions do not follow from the row, or there is no row and
+ * `createInput` cannot make one. In the second case the row or its parent is deleted, and `confirmed` is 0.
  * Rejects when the database cannot be reached (`isUnavailable`); the same call may be repeated.
  *
- * @param revisions ascending. Those that are applied already are skipped.
- * @param claim is granted once: to another the answer says that the row waits for nothing.
+ * @param revisions ascending. Revisions that are applied already are skipped.
+ * @param claim is granted once. The answer to any other claim says that the row waits for nothing.
  * @param createInput makes the row if there is none yet and the first revision has number 1; else ignored.
  */
 export async function commit(
@@ -49,8 +49,9 @@ export async function commit(
 export type LastRead = Pick<Message, "id" | "sequence">;
 
 /**
- * The same, and in the same round trip the messages after `lastRead`, ascending, for who is about to perform the
- * operation. `newMessages` is null when the claim is not granted, there is no such message, or there are many after it.
+ * The same, and in the same round trip reads the messages after `lastRead`, ascending, for the activity that is about
+ * to perform the operation. `newMessages` is null when the claim is not granted, there is no such message, or there are
+ * many after it.
  */
 export async function commitAndRead(
   db: Database,

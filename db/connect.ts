@@ -1,19 +1,19 @@
 /**
  * Owns: how a connection to Postgres is made; the postgres package is used through this module only.
- * Not here: what is asked of it.
+ * Not here: the queries.
  */
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import * as schema from "./schema.ts";
 
 /** The raw client: its `bigint` columns are numbers, its `timestamptz` columns are Dates. */
-export type Sql = postgres.Sql<{ bigint: number }>;
+type Sql = postgres.Sql<{ bigint: number }>;
 export type Orm = PostgresJsDatabase<typeof schema>;
 
 export type Database = {
-  /** For what must be one statement. */
+  /** For a query that must be one statement. */
   readonly sql: Sql;
-  /** For ordinary reads. A client of its own: drizzle changes the type parsers of the one it gets. */
+  /** For ordinary reads. It has a client of its own, because drizzle changes the type parsers of its client. */
   readonly orm: Orm;
   /** Waits for running queries, at most two seconds. */
   close(): Promise<void>;
@@ -64,14 +64,14 @@ function optionsOf({ max = 8, applicationName = "bedrock" }: ConnectionOptions) 
     connect_timeout: 5,
     backoff: (attempt: number) => Math.min(LONGEST_BACKOFF, 0.02 * 2 ** attempt) * (0.5 + Math.random() / 2),
     onnotice: () => undefined,
-    // No arrays are asked for. To know their types the driver asks in each connection first, and where that ends just
-    // then it rejects a promise of its own, which ends the process.
+    // We read no arrays. To learn their types, the driver would query each connection first. If the connection ended
+    // during that query, the driver would reject an internal promise, which ends the process.
     fetch_types: false,
     connection: { application_name: applicationName, TimeZone: "UTC" },
   };
 }
 
-/** A socket's folder is given as libpq has it, `?host=/folder`; the driver knows that as an option only. */
+/** A URL gives a socket's folder as libpq does, `?host=/folder`; the driver accepts it only as an option. */
 function serverOf(url: string): { url: string; host?: string } {
   if (!/[?&]host=/.test(url)) return { url };
   const parsed = new URL(url);

@@ -83,7 +83,7 @@ function decodeCursor(cursor: string): Position {
   return { createdAt, id: cleanText(id) };
 }
 
-/** Of a moment that exists, so that Postgres has it, too: 30 February reads as 2 March. */
+/** Whether the text is a moment that exists, so that Postgres accepts it, too: 30 February reads as 2 March. */
 function isTimestamp(text: string): boolean {
   const at = Date.parse(text);
   return at >= 0 && new Date(at).toISOString() === text;
@@ -132,9 +132,9 @@ export async function versionOf(db: Database, id: string): Promise<RowVersion | 
 }
 
 /**
- * Removes the rows, those of sub-agents included, and tells listeners of each. False when there was none.
+ * Removes the rows, those of sub-agents included, and notifies listeners of each. False when there was none.
  *
- * @param createdAt of the conversation that is meant: whoever comes late must not remove one that has the id since then
+ * @param createdAt of the conversation to remove: a late call must not remove a newer one that has taken the id
  */
 export async function deleteConversation(
   db: Database,

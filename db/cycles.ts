@@ -11,24 +11,24 @@ import { messages } from "./schema.ts";
 export type CyclePage = {
   /** A cycle's id, or a sequence: only cycles that began before it. */
   readonly before?: string | undefined;
-  /** Of cycles, counted from the end; 1 or more. */
+  /** Number of cycles, counted from the end; 1 or more. */
   readonly limit: number;
 };
 
-/** As the fold has it (machine/cycles.ts). */
+/** The same condition as in the fold (machine/cycles.ts). */
 const isRoot = sql`${messages.messageType} = 'user' and ${messages.displayData}->>'kind' <> 'steer'`;
 
-/** The projection shows no output, and that is most of a long run's bytes. */
+/** The projection shows no output, and the output is most of a long run's bytes. */
 const contentWithoutOutput = sql<Json>`case when ${messages.messageType} = 'tool'
   then jsonb_set(${messages.content}, '{0,output}', '[]') else ${messages.content} end`;
 
-/** Of a Postgres integer. */
+/** The largest Postgres integer. */
 const MAX_SEQUENCE = 2 ** 31 - 1;
 
 /**
- * The messages of the last cycles, whole, and what lies between and after them; ascending, tool messages without their
- * output. A page with fewer cycles than the limit goes back to the conversation's first message. No message before
- * the page is read: a root is where the fold may begin.
+ * The messages of the last cycles, whole, and the messages between and after them; ascending, tool messages without
+ * their output. A page with fewer cycles than the limit goes back to the conversation's first message. No message
+ * before the page is read, because the fold may begin at any root.
  *
  * @returns null when `before` is neither a cycle of this conversation nor a sequence; empty when there is no such
  *   conversation.

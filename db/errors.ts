@@ -1,4 +1,4 @@
-/** Owns: telling "Postgres cannot be asked now" from "what was asked is wrong". */
+/** Owns: telling "Postgres is unavailable now" from "the statement is wrong". */
 
 /** The server cannot be reached, is starting, stopping, full or read-only: the same call may succeed later. */
 export function isUnavailable(error: unknown): boolean {
@@ -11,7 +11,7 @@ export function isUnavailable(error: unknown): boolean {
   return false;
 }
 
-/** What Postgres calls an error: its SQLSTATE and the constraint that was violated, where there is one. */
+/** The SQLSTATE of an error, and the constraint that was violated, where there is one. */
 export function sqlErrorOf(error: unknown): {
   readonly code: string | null;
   readonly constraint: string | null;
@@ -24,7 +24,7 @@ export function sqlErrorOf(error: unknown): {
   return { code: null, constraint: null };
 }
 
-/** Node's and the driver's. ENOENT is a missing socket: this layer opens no files. */
+/** Error codes of Node and of the driver. ENOENT is a missing socket: this layer opens no files. */
 const CONNECTION_ERRORS = new Set([
   "CONNECTION_CLOSED",
   "CONNECTION_DESTROYED",

@@ -7,7 +7,7 @@ import { cleanText } from "./json.ts";
 import { toMessage } from "./rows.ts";
 import { conversations, events, messages } from "./schema.ts";
 
-export type StoredEvent =
+type StoredEvent =
   | Notice
   | { readonly name: "message.added"; readonly data: Message }
   | {

@@ -1,6 +1,6 @@
 /**
- * Owns: the bytes of images, stored once under their hash, and who may see them.
- * Not here: looking at them, and scaling them (images/).
+ * Owns: the bytes of images, stored once under their hash, and which conversation may read them.
+ * Not here: checking and scaling them (images/).
  */
 import { and, eq, inArray, sql } from "drizzle-orm";
 import type { ImageBlock } from "../machine/message.ts";
@@ -19,7 +19,7 @@ export async function putImage(db: Database, image: ImageBlock, bytes: Uint8Arra
     .onConflictDoUpdate({ target: images.hash, set: { createdAt: sql`now()` } });
 }
 
-/** The bytes, if a message of this conversation refers to them or one that was queued there; else null. */
+/** The bytes, if a message of this conversation refers to them, stored or once queued; else null. */
 export async function getImage(
   db: Database,
   conversationId: string,
@@ -28,7 +28,7 @@ export async function getImage(
   return (await getImages(db, conversationId, [hash])).get(hash) ?? null;
 }
 
-/** The same for several; those that are not there, or not this conversation's, are left out. */
+/** The same for several images. Images that do not exist, or are not this conversation's, are left out. */
 export async function getImages(
   db: Database,
   conversationId: string,
@@ -43,7 +43,7 @@ export async function getImages(
   return new Map(rows.map(({ hash, ...image }) => [hash, image]));
 }
 
-/** Bytes of each. */
+/** The size of each image in bytes, by its hash. */
 export async function imageSizes(
   db: Database,
   conversationId: string,
@@ -63,8 +63,8 @@ const of = (conversationId: string, hashes: readonly string[]) =>
   and(eq(imageRefs.conversationId, cleanText(conversationId)), inArray(images.hash, hashes.map(cleanText)));
 
 /**
- * Removes bytes that no conversation refers to; those put within the last hour stay, for the commit that will
- * refer to them may be on its way. Returns how many.
+ * Removes images that no conversation refers to. Images that were stored within the last hour stay, because the commit
+ * that will refer to them may be on its way. Returns how many were removed.
  */
 export async function deleteUnreferencedImages(db: Database): Promise<number> {
   const rows = await db.sql`

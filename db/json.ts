@@ -1,6 +1,6 @@
 /**
- * Owns: making any value acceptable to jsonb and text. Postgres refuses U+0000 and lone surrogates, and a commit
- * that is refused once is refused for ever: its conversation could never go on.
+ * Owns: making any value acceptable to jsonb and text. Postgres refuses U+0000 and lone surrogates. It would refuse a
+ * commit with them at every attempt, and the conversation could never go on.
  */
 
 /** JSON in which every U+0000 and every lone surrogate, in keys too, is U+FFFD. Other text is untouched. */
@@ -17,5 +17,5 @@ export function cleanText(text: string): string {
   return text.replace(/[\0\p{Surrogate}]/gu, "\ufffd");
 }
 
-/** An escaped backslash is matched to be stepped over: what follows it is no escape. */
+/** Also matches an escaped backslash, to step over it: the characters after it are no escape. */
 const ESCAPES = /\\(\\|u0000|ud[89a-f][0-9a-f]{2})/g;

@@ -57,7 +57,9 @@ export async function readLast(reader: Reader, id: string, n: number, before?: n
   return rows.reverse().map(toMessage);
 }
 
-/** A message of any type, stored or waiting, has this id: a second one would keep every later commit from being stored. */
+/**
+ * Whether a message of any type, stored or waiting, has this id. With a second one, no later commit could be stored.
+ */
 export async function isTaken(db: Database, id: string, messageId: string): Promise<boolean> {
   const conversationId = cleanText(id);
   const wanted = cleanText(messageId);
@@ -80,7 +82,7 @@ export type FoundMessage = {
 export async function findMessage(db: Database, id: string, messageId: string): Promise<FoundMessage | null> {
   const conversationId = cleanText(id);
   const wanted = cleanText(messageId);
-  // One statement sees one moment: a message that moves from the queue cannot slip through.
+  // One statement reads one moment: a message that moves out of the queue meanwhile is not missed.
   const [found] = await db.sql<
     { readonly waiting: Omit<FoundMessage, "sequence"> | null; readonly stored: MessageJson | null }[]
   >`select
@@ -98,8 +100,8 @@ export async function findMessage(db: Database, id: string, messageId: string): 
 }
 
 /**
- * Those of the given tool_use ids that this conversation has used already, in the order given. They are looked up
- * among the results, for every call is answered by exactly one before the next request (rule 6).
+ * The given tool_use ids that this conversation has used already, in the order given. They are looked up among the
+ * results, because exactly one result answers every call before the next request (rule 6).
  */
 export async function usedToolCallIds(
   db: Database,

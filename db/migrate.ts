@@ -4,13 +4,16 @@ import { drizzle } from "drizzle-orm/postgres-js";
 import { migrate as applyMigrations } from "drizzle-orm/postgres-js/migrator";
 import { openClient } from "./connect.ts";
 
-/** Any number will do that nobody else uses: processes that migrate at the same time wait for one another. */
+/**
+ * The key of an advisory lock: processes that migrate at the same time wait for one another. Any number that is not
+ * used elsewhere will do.
+ */
 const LOCK = 7_263_310_001;
 
 /**
  * Applies the migrations that are missing, each once, in one transaction.
  *
- * @param onProgress told one sentence a step.
+ * @param onProgress called with one sentence a step.
  */
 export async function migrate(url: string, onProgress?: (sentence: string) => void): Promise<void> {
   // One connection: the lock belongs to it, and goes with it if this process dies.

@@ -1,6 +1,7 @@
 /**
- * Owns: the list of models that the provider gave last, so that every process has it, also without the provider.
- * Not here: what is in it (llm/).
+ * Owns: storing the last list of models from the provider, so that every process has it, also when the provider cannot
+ * be reached.
+ * Not here: what is in the list (llm/).
  */
 import { sql } from "drizzle-orm";
 import type { Json } from "../machine/message.ts";
@@ -8,13 +9,13 @@ import type { Database } from "./connect.ts";
 import { encodeJson } from "./json.ts";
 import { providerModels } from "./schema.ts";
 
-/** null: there was never one. */
+/** null: no list was ever stored. */
 export async function readProviderModels(db: Database): Promise<unknown> {
   const [row] = await db.orm.select({ list: providerModels.list }).from(providerModels);
   return row?.list ?? null;
 }
 
-/** Takes the place of the one before. */
+/** Replaces the previous list. */
 export async function storeProviderModels(db: Database, list: readonly object[]): Promise<void> {
   const json = JSON.parse(encodeJson(list)) as Json;
   await db.orm

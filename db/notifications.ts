@@ -36,7 +36,7 @@ export type Unsubscribe = () => void;
 export type Notifications = {
   onCommit(callback: (notice: CommitNotice) => void): Unsubscribe;
   onLive(callback: (conversationId: string, event: LiveEvent) => void): Unsubscribe;
-  /** The connection was lost and is back: what was said in between is lost, so catch up from the tables. */
+  /** The connection was lost and is back. Notifications in between are lost, so catch up from the tables. */
   onReconnect(callback: () => void): Unsubscribe;
   /** Resolves when both channels are listened to for the first time; waits as long as the database is down. */
   readonly ready: Promise<void>;
@@ -56,10 +56,10 @@ export function listen(url: string): Notifications {
       const onListening = () => {
         connections += 1;
         resolve();
-        // Each channel comes back by itself; whoever catches up twice has only looked once too often.
+        // Each channel comes back by itself, so a callback may run twice. A second catch-up is harmless.
         if (connections > 1) for (const callback of reconnects) callback();
       };
-      // A first attempt that fails rejects, and is repeated by the driver all the same until it succeeds.
+      // If the first attempt fails, this promise rejects, but the driver repeats the attempt until it succeeds.
       client.listen(channel, onPayload, onListening).catch(() => undefined);
     });
 
@@ -90,7 +90,7 @@ function add<T>(set: Set<T>, item: T): Unsubscribe {
   };
 }
 
-/** As written by commit_revisions, setTitle and deleteConversation. */
+/** The payload that commit_revisions, setTitle and deleteConversation write. */
 type CommitPayload = { c: string; parent: string | null } & ({ s: number; e: number } | { deleted: true });
 
 function parseCommit(payload: string): CommitNotice {
@@ -101,11 +101,11 @@ function parseCommit(payload: string): CommitNotice {
     : { kind: "committed", ...ids, revision: parsed.s, lastEvent: parsed.e };
 }
 
-/** Postgres refuses 8,000 bytes. */
+/** Bytes. Postgres refuses payloads of 8,000 bytes. */
 const PAYLOAD_LIMIT = 7_900;
 
 /**
- * Tells all listeners at once, nothing is stored. Text that does not fit into one notification goes out as several.
+ * Notifies all listeners at once and stores nothing. Text that does not fit into one notification goes out as several.
  * Await one call before the next: only then do they arrive in order.
  */
 export async function publishLive(db: Database, conversationId: string, event: LiveEvent): Promise<void> {

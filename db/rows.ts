@@ -54,7 +54,7 @@ export function toConversation(row: ConversationRow): Conversation {
 }
 
 export function toState(row: Pick<ConversationRow, "state" | "stateData">): State {
-  // What was taken apart in commit.ts is put together: the columns hold a State and nothing else.
+  // commit.ts takes a state apart and this puts it together: the columns hold a State and nothing else.
   return { kind: row.state, ...row.stateData } as State;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Owns: the tables (REQ-BED-007). Their migrations are generated from here (`npx drizzle-kit generate --config
- * db/drizzle.config.ts`), but for the function `commit_revisions`, which is written by hand beside them.
+ * db/drizzle.config.ts`), except the function `commit_revisions`, which is written by hand beside them.
  */
 import { sql } from "drizzle-orm";
 import {
@@ -22,7 +22,7 @@ import type { Conversation, Mode, QueuedMessage, State, Usage } from "../machine
 import type { ImageBlock, Json, Message } from "../machine/message.ts";
 import type { Sandbox } from "../protocol/conversation.ts";
 
-/** Those parts of the machine's value that have no column of their own. */
+/** The parts of the machine's value that have no column of their own. */
 export type MachineData = Omit<Conversation, "state" | "mode" | "queue" | "usage">;
 
 const time = (name: string) => timestamp(name, { withTimezone: true, precision: 3 });
@@ -46,7 +46,7 @@ export const conversations = pgTable(
     continuedFrom: text("continued_from"),
     userInitiated: boolean("user_initiated").notNull(),
     state: text("state").$type<State["kind"]>().notNull().default("idle"),
-    /** The state's fields but for its kind. */
+    /** The state's fields without its kind. */
     stateData: jsonb("state_data").$type<Record<string, Json>>().notNull(),
     stateUpdatedAt: time("state_updated_at").notNull(),
     mode: text("mode").$type<Mode>().notNull(),
@@ -56,9 +56,12 @@ export const conversations = pgTable(
     revision: counter("revision").notNull(),
     revisionId: text("revision_id"),
     awaits: text("awaits"),
-    /** Who performs it (protocol/commit.ts). */
+    /** The claim that was granted on that operation (protocol/commit.ts). */
     claim: jsonb("claim").$type<Claim>(),
-    /** How often the whole system was started again with this conversation open: what was ordered before is not begun. */
+    /**
+     * How often the whole system was restarted with this conversation open. Operations ordered before do not begin
+     * after.
+     */
     restarts: integer("restarts").notNull().default(0),
     lastEvent: counter("last_event").notNull(),
     archived: boolean("archived").notNull().default(false),
@@ -98,7 +101,7 @@ export const messages = pgTable(
   (t) => [
     primaryKey({ columns: [t.conversationId, t.id] }),
     unique("messages_sequence").on(t.conversationId, t.sequenceId),
-    // Every call is answered by one tool message, so these are all tool_use ids. Hashed: an index entry is bounded.
+    // One tool message answers every call, so these are all tool_use ids. Hashed, because an index entry is bounded.
     index("messages_tool_call")
       .on(t.conversationId, sql`md5(content -> 0 ->> 'toolCallId')`)
       .where(sql`message_type = 'tool'`),
@@ -151,7 +154,7 @@ export const imageRefs = pgTable(
   (t) => [primaryKey({ columns: [t.conversationId, t.hash] }), index("image_refs_hash").on(t.hash)],
 );
 
-/** One row: what the provider said of its models. */
+/** One row: the provider's last list of models. */
 export const providerModels = pgTable("provider_models", {
   only: boolean("only").primaryKey().default(true),
   list: jsonb("list").$type<Json>().notNull(),

@@ -1,16 +1,19 @@
 /**
- * Owns: decoding images in a process of its own: what a hostile file does to a decoder (a crash, minutes, gigabytes)
- * ends with this process, which the one that asked kills (decoders.ts). Plain JavaScript: it is started as it stands.
+ * Owns: decoding images in a process of its own. Whatever a hostile file does to a decoder (a crash, minutes,
+ * gigabytes) ends with this process, which its parent kills (decoders.ts). Plain JavaScript: it runs uncompiled.
  */
 import { writeFileSync } from "node:fs";
 import sharp from "sharp";
 
-/** The largest side, and the bytes of all pixels: what is scaled needs memory by the width, and by both if interlaced. */
+/**
+ * The largest side, and the bytes of all pixels. Scaling needs memory in proportion to the width, and for an interlaced
+ * image to width and height.
+ */
 const MAX_SIDE = 16_384;
 const MAX_PIXEL_BYTES = 400_000_000;
 const QUALITY = 85;
 
-// Libraries for other formats are in the same binary: nothing that comes from outside reaches them.
+// The same binary contains libraries for other formats; no data from outside may reach them.
 sharp.block({ operation: ["VipsForeignLoad"] });
 sharp.unblock({
   operation: [
@@ -23,7 +26,7 @@ sharp.unblock({
 sharp.cache(false);
 sharp.concurrency(1);
 try {
-  // If memory runs out, it is this process that has to go.
+  // If memory runs out, the kernel must kill this process first.
   writeFileSync("/proc/self/oom_score_adj", "1000");
 } catch {
   // Not on Linux.
@@ -61,13 +64,13 @@ async function decode({ bytes, mediaType, maxPixels, maxLongSide, maxBytes }) {
   }
 }
 
-/** As it came; where that is too many bytes, ever less faithfully. */
+/** First the format in which it came; if that has too many bytes, less and less faithful ones. */
 function waysToWrite(mediaType) {
   return [
     (image) =>
       image.toFormat(mediaType.replace("image/", ""), mediaType === "image/png" ? {} : { quality: QUALITY }),
     (image) => image.webp({ quality: QUALITY }),
-    // Transparency is what WebP cannot make small.
+    // WebP cannot make transparency small.
     (image) => image.flatten({ background: "#fff" }).jpeg({ quality: 70 }),
   ];
 }

@@ -1,6 +1,6 @@
 /**
- * Owns: the processes that decode (decode.mjs): a few, kept for the next image, killed when one takes too long or is
- * no longer wanted.
+ * Owns: the few processes that decode (decode.mjs). They are kept for the next image, and killed when a job takes too
+ * long or is no longer wanted.
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
@@ -22,17 +22,17 @@ export type Decoded =
       readonly mediaType: ImageType;
       readonly width: number;
       readonly height: number;
-      /** Upright. */
+      /** The size of the original, upright. */
       readonly original: { readonly width: number; readonly height: number };
     }
   | { readonly kind: "broken" | "too_large" | "too_slow" };
 
 const PROGRAM = join(import.meta.dirname, "decode.mjs");
-/** At a time, and so the memory of so many images. */
+/** Decoders at a time; so the memory is that of this many images. */
 const PROCESSES = 2;
-/** Any image within the limits takes a third of it. */
+/** Milliseconds for one image. Any image within the limits takes a third of it. */
 const LIMIT_MS = 8_000;
-/** A process that was not needed for so long is ended; it would keep its memory. */
+/** Milliseconds after which an idle process is ended, because it would keep its memory. */
 const IDLE_MS = 30_000;
 
 const gate = new Semaphore(PROCESSES);
@@ -50,7 +50,7 @@ export function decode(job: Job, signal?: AbortSignal): Promise<Decoded> {
   }, signal);
 }
 
-/** null: it was not waited for. A process that died over it could not decode it. */
+/** null: the job was given up. If the process died over the image, the image is broken. */
 function ask(child: ChildProcess, job: Job, signal: AbortSignal | undefined): Promise<Decoded | null> {
   return new Promise((resolve, reject) => {
     const clear = (): void => {
@@ -67,7 +67,7 @@ function ask(child: ChildProcess, job: Job, signal: AbortSignal | undefined): Pr
     signal?.addEventListener("abort", giveUp, { once: true });
     child.once("message", (answer) => settle(answer as Decoded));
     child.once("exit", () => settle({ kind: "broken" }));
-    // It could not be started.
+    // The process could not be started.
     child.once("error", (error) => {
       clear();
       reject(error);
@@ -87,7 +87,7 @@ function take(): ChildProcess {
     kept.child.channel?.ref();
     return kept.child;
   }
-  // Nothing of this process's environment, options or output: it decodes, and needs none of it.
+  // The child gets nothing of this process's environment, options or output, because decoding needs none of it.
   return fork(PROGRAM, {
     serialization: "advanced",
     execArgv: [],
@@ -96,7 +96,7 @@ function take(): ChildProcess {
   });
 }
 
-/** It keeps nobody from ending, and ends with this process. */
+/** Keeps an idle decoder. It does not prevent this process from ending, and ends with it. */
 function keep(child: ChildProcess): void {
   const timer = setTimeout(() => child.kill("SIGKILL"), IDLE_MS).unref();
   child.unref();

@@ -1,11 +1,8 @@
-/** Owns: which of the four formats bytes are, by their magic number. What a name or a client says is no evidence. */
+/** Owns: recognising the four formats by their magic number. A file name or a client's claim is no evidence. */
 
-/** What the provider takes. */
+/** The formats that the provider accepts. */
 export const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"] as const;
 export type ImageType = (typeof IMAGE_TYPES)[number];
-
-/** Bytes that `imageTypeOf` needs to see. */
-export const MAGIC_BYTES = 12;
 
 /** null: none of the four. */
 export function imageTypeOf(bytes: Uint8Array): ImageType | null {

@@ -1,7 +1,7 @@
 /**
- * Owns: an image on its way in, a person's or the agent's (REQ-BED-013): looked at, turned upright, scaled to what the
- * provider takes, written anew without metadata. What comes out is all that is ever stored or sent, so no image that
- * was accepted can make a later request fail.
+ * Owns: preparing an image from a user or the agent (REQ-BED-013). It is checked, turned upright, scaled to what the
+ * provider takes, and written again without metadata. Only the result is ever stored or sent, so no accepted image can
+ * make a later request fail.
  * Not here: where it is kept (db/images.ts), how many go into a request (llm/images.ts).
  */
 import { createHash } from "node:crypto";
@@ -9,30 +9,30 @@ import type { ImageBlock } from "../machine/message.ts";
 import { decode } from "./decoders.ts";
 import { IMAGE_TYPES, imageTypeOf, type ImageType } from "./format.ts";
 
-/** Of an image as it comes. */
+/** Bytes of an image as it arrives. */
 export const MAX_IMAGE_BYTES = 10 * 1024 * 1024;
-/** More is refused by what its header says, before anything is decoded. */
+/** More pixels are refused by the header, before anything is decoded. */
 export const MAX_IMAGE_PIXELS = 50_000_000;
-/** The provider scales larger ones down itself, after they were paid for with time. */
+/** Pixels. The provider scales larger images down itself, which costs time. */
 export const MAX_LONG_SIDE = 1568;
-/** Of an image as stored; in base64, which is how it is sent, that makes the 5 MB that the provider allows. */
+/** Bytes of an image as stored. In base64, which is how it is sent, that makes the 5 MB that the provider allows. */
 export const MAX_STORED_BYTES = 3_750_000;
 
 export type PreparedImage = {
-  /** What refers to it from a message. */
+  /** The block that refers to it from a message. */
   readonly block: ImageBlock;
   readonly bytes: Uint8Array;
-  /** What came: its type, and its pixels, upright. */
+  /** The image as it came: its type, and its size upright. */
   readonly original: { readonly mediaType: ImageType; readonly width: number; readonly height: number };
 };
 
-/** Bytes that are not accepted; the message says why and what to do, for a person or a model. */
+/** Bytes that are not accepted; the message says why and what to do, for a user or a model. */
 export class BadImage extends Error {
   override readonly name = "BadImage";
 }
 
 /**
- * The same bytes give the same result, and so the same hash. Of an animation the first frame is taken.
+ * The same bytes give the same result, and so the same hash. For an animation the first frame is taken.
  *
  * @param signal ends the work at once.
  * @throws BadImage for anything but a whole PNG, JPEG, GIF or WebP within the limits.

@@ -1,4 +1,4 @@
-/** Owns: letting so many through at a time; the others wait their turn, as long as they want it. */
+/** Owns: limiting how much runs at a time. The rest waits its turn, in order, until its signal aborts. */
 export class Semaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();

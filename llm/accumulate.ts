@@ -1,6 +1,6 @@
 /**
- * Owns: putting a response together from its stream events without altering anything in it: the blocks are stored
- * and sent back as received, also those whose type is not known here.
+ * Owns: assembling a response from its stream events without altering it. The blocks are stored and sent back as
+ * received, also blocks of a type that is not known here.
  */
 import type { RawMessageStreamEvent } from "@anthropic-ai/sdk/resources/messages";
 import type { CallDefect } from "../machine/conversation.ts";
@@ -9,7 +9,7 @@ import { jsonBytes } from "../machine/size.ts";
 import { MAX_CALL_NAME_LENGTH, MAX_CALLS, MAX_CALLS_BYTES, MAX_RESPONSE_BYTES } from "../protocol/formats.ts";
 import { TooMuch } from "./limits.ts";
 
-export type Defect = { readonly call: number; readonly defect: CallDefect };
+type Defect = { readonly call: number; readonly defect: CallDefect };
 
 export type Accumulated = {
   readonly content: readonly ProviderBlock[];
@@ -34,9 +34,12 @@ export class BrokenStream extends Error {
 type MutableBlock = Record<string, Json> & { type: string };
 type Part = { readonly block: MutableBlock; json: string };
 
-/** Levels of a call's input. JSON is parsed at any depth, but written recursively: a few thousand overflow the stack. */
+/**
+ * Levels of a call's input. JSON is parsed at any depth, but written recursively: a few thousand levels overflow the
+ * stack.
+ */
 const MAX_DEPTH = 100;
-/** Stop reasons that end a response wherever it is, in the middle of a call's input too. */
+/** Stop reasons that can end a response anywhere, also in the middle of a call's input. */
 const CUT_OFF = new Set(["max_tokens", "model_context_window_exceeded", "refusal"]);
 
 export class Accumulator {
@@ -44,16 +47,19 @@ export class Accumulator {
   #stopReason: string | null = null;
   #usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheCreationTokens: 0 };
   #complete = false;
-  /** Of everything that is held. */
+  /** Bytes of everything that is held. */
   #bytes = 0;
   #calls = 0;
 
-  /** `message_stop` has been seen; without it a response is not one. */
+  /** `message_stop` has been received; without it a response is not complete. */
   get complete(): boolean {
     return this.#complete;
   }
 
-  /** Takes one event and returns what a person may see of it. Throws BrokenStream, or TooMuch as soon as it is. */
+  /**
+   * Takes one event and returns what a person may see of it. Throws BrokenStream, or TooMuch as soon as a limit is
+   * exceeded.
+   */
   push(event: RawMessageStreamEvent): Delta | null {
     let delta: Delta | null = null;
     switch (event.type) {
@@ -81,7 +87,7 @@ export class Accumulator {
         this.#complete = true;
         break;
     }
-    // Reached for events of a type not known here too.
+    // Events of a type that is not known here come to this line, too.
     return delta;
   }
 
@@ -95,7 +101,7 @@ export class Accumulator {
       const isLast = part === parts.at(-1);
       let defect = parseInput(part, CUT_OFF.has(this.#stopReason) && isLast);
       if (part.block.type !== "tool_use") continue;
-      // Once more: a delta may have made it longer.
+      // Checked again, because a delta may have made the name longer.
       checkName(part.block["name"]);
       const size = jsonBytes(part.block["input"]);
       if (bytes + size <= MAX_CALLS_BYTES) bytes += size;
@@ -107,7 +113,7 @@ export class Accumulator {
       call++;
     }
     const content = parts.map((part) => part.block);
-    // Numbers that are written anew may have become longer.
+    // Numbers may have become longer when they were written anew.
     if (jsonBytes(content) > MAX_RESPONSE_BYTES) throw tooLong();
     return {
       content,
@@ -149,7 +155,7 @@ export class Accumulator {
       block[key] = known + more;
     } else if (isList(known) && isList(more)) {
       this.#hold(jsonBytes(more) - jsonBytes([]));
-      // Into the list that is there: it may grow thousands of times.
+      // Extends the existing list, because it may grow thousands of times.
       for (const item of more) known.push(item);
     } else {
       this.#hold(jsonBytes({ [key]: more }));
@@ -167,7 +173,7 @@ export class Accumulator {
     if (++this.#calls > MAX_CALLS) throw new TooMuch(`it has more than ${MAX_CALLS} calls`);
   }
 
-  /** Counts are cumulative; the last one said holds. */
+  /** Counts are cumulative: the last value holds. */
   #count(usage: {
     readonly input_tokens?: number | null;
     readonly output_tokens?: number | null;
@@ -190,10 +196,12 @@ function checkName(name: Json | undefined): void {
 
 const tooLong = (): TooMuch => new TooMuch(`it is longer than ${MAX_RESPONSE_BYTES} bytes`);
 
-/** Sets the input of a call from its JSON and says what is wrong with it; a defective input is stored as {}. */
+/**
+ * Sets the input of a call from its JSON and returns its defect, if there is one. A defective input is stored as {}.
+ */
 function parseInput(part: Part, cutOff: boolean): CallDefect | null {
   if (part.json === "") {
-    // A call without arguments has no JSON at all, and one that was cut off at once looks the same.
+    // A call without arguments has no JSON at all. A call that was cut off at once looks the same.
     return cutOff && isEmptyObject(part.block["input"]) ? "truncated" : null;
   }
   try {
@@ -203,7 +211,7 @@ function parseInput(part: Part, cutOff: boolean): CallDefect | null {
       return null;
     }
   } catch {
-    // Told by the defect.
+    // The defect reports it.
   }
   part.block["input"] = {};
   return cutOff ? "truncated" : "malformed_json";

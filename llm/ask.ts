@@ -1,6 +1,6 @@
 /**
- * Owns: one request to the provider, from sending it to its outcome. It is asked once: trying again is decided
- * elsewhere, with the outcome's `retryable`.
+ * Owns: one request to the provider, from sending it to its outcome. The request is sent once.
+ * Not here: retries, which the machine decides by the outcome's `retryable` (machine/failure.ts).
  */
 import type {
   MessageCreateParamsStreaming,
@@ -21,12 +21,12 @@ export type Asking = {
   /** Ends the request at once; the outcome is then `aborted` and nothing of the answer is kept (REQ-BED-005). */
   readonly signal: AbortSignal;
   readonly onDelta?: (delta: Delta) => void;
-  /** Milliseconds without a stream event, connecting and the first one included, after which the request fails. */
+  /** Milliseconds without a stream event after which the request fails. Connecting and the first event count, too. */
   readonly stallMs?: number;
 };
 
 const STALL_MS = 120_000;
-/** For the connection to end by itself after `message_stop`, so that it can be used again. */
+/** Time for the connection to end by itself after `message_stop`, so that it can be used again. */
 const DRAIN_MS = 1_000;
 
 /** Asks the model. Never rejects. */
@@ -94,7 +94,7 @@ function startWatchdog(stallMs: number, onStall: () => void) {
   return watchdog;
 }
 
-/** Reads to the end in the background; a provider that does not end, or goes on, is hung up on. */
+/** Reads to the end in the background. If the provider does not end, or sends more, the connection is closed. */
 function drain(events: AsyncIterator<RawMessageStreamEvent>, close: () => void): void {
   const timer = setTimeout(close, DRAIN_MS);
   events

@@ -1,17 +1,19 @@
 /**
- * Owns: the bytes of the provider's answers on their way to the SDK, which collects whatever comes until a line, an event
- * or a body ends. They are counted here, before anything collects them; beyond the limits (limits.ts) the connection is
- * cut. Each piece is small, and between pieces others have their turn.
+ * Owns: counting the bytes of the provider's answers before the SDK gets them. The SDK collects what comes until a
+ * line, an event or a body ends. Beyond the limits (limits.ts) the connection is cut. Answers are handed on in small
+ * pieces, and other work gets its turn between pieces.
  */
 import { setImmediate } from "node:timers/promises";
 import { EVENT_OVERHEAD, LINES, STREAM_TEXT_BYTES, TooMuch } from "./limits.ts";
 
-/** Bytes that are handed on at once: of the shortest events there are thousands in them. */
+/** Bytes that are handed on at once: they may hold thousands of the shortest events. */
 const PIECE_BYTES = 16 * 1024;
-/** Milliseconds after which others have their turn. What has come already is taken without one, and may be much. */
+/**
+ * Milliseconds after which other work gets its turn. Reading what has come already does not yield, and it may be much.
+ */
 const TURN_MS = 10;
 
-/** `fetch` for answers of the provider, errors included. Rejects, and ends the body, with TooMuch. */
+/** `fetch` for answers of the provider, errors included. Rejects with TooMuch, or ends the body with it. */
 export async function boundedFetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   const response = await fetch(input, init).catch(rethrow);
   if (response.body === null) return response;
@@ -19,7 +21,7 @@ export async function boundedFetch(input: string | URL | Request, init?: Request
   return new Response(bounded(response.body, init?.signal), { status, statusText, headers });
 }
 
-/** Takes note of a piece; throws TooMuch. An event ends with an empty line; a body without one is a single event. */
+/** Counts a piece; throws TooMuch. An event ends with an empty line; a body without one is a single event. */
 function createCounter(): (piece: Uint8Array) => void {
   let [lines, textBytes, eventBytes] = [0, 0, 0];
   let isEmptyLine = true;
@@ -40,7 +42,10 @@ function createCounter(): (piece: Uint8Array) => void {
 
 const [LF, CR] = [0x0a, 0x0d];
 
-/** @param signal ends it at once: `fetch` itself waits for ever for a body that cannot be unpacked, aborted or not. */
+/**
+ * @param signal ends the body at once: `fetch` itself waits for ever for a body that cannot be unpacked, aborted or
+ *   not.
+ */
 function bounded(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal | null | undefined,
@@ -88,7 +93,7 @@ function bounded(
   );
 }
 
-/** Headers, and trailers, are bounded below. */
+/** undici bounds headers and trailers. */
 function rethrow(error: unknown): never {
   const cause = error instanceof Error ? error.cause : null;
   const isOverflow = cause instanceof Error && "code" in cause && cause.code === "UND_ERR_HEADERS_OVERFLOW";

@@ -4,12 +4,12 @@ import { boundedFetch } from "./bounded-fetch.ts";
 
 export type ProviderClient = Anthropic;
 
-/** Beyond any answer: what may stall is watched event by event (ask.ts). */
+/** Longer than any answer takes. ask.ts watches event by event for a stall. */
 const NO_TIMEOUT_MS = 24 * 60 * 60 * 1000;
 
 /**
- * A client for all conversations of a process. Nothing but what is given here is used: no other credential is taken
- * from the environment or the disk.
+ * A client for all conversations of a process. It uses only the credential given here: no other is taken from the
+ * environment or the disk.
  *
  * @param options.baseURL null for the provider's own address.
  */
@@ -24,9 +24,9 @@ export function createClient(options: {
     maxRetries: 0,
     timeout: NO_TIMEOUT_MS,
     fetch: boundedFetch,
-    // What is small on the wire may be large when it is unpacked.
+    // An answer that is small on the wire may be large when it is unpacked.
     defaultHeaders: { "accept-encoding": "identity" },
-    // The SDK would log what it cannot parse, which is the conversation.
+    // The SDK would log text that it cannot parse, and that text is the conversation.
     logLevel: "off",
   });
 }

@@ -1,13 +1,13 @@
 /**
- * Owns: the request for the summary that ends a conversation (REQ-BED-020): no tools, the history as one text,
- * trimmed so that it fits the model's window whatever the sizes.
+ * Owns: the request for the summary that ends a conversation (REQ-BED-020). It has no tools, and the history as one
+ * text, trimmed so that it always fits the model's window.
  */
 import type { MessageCreateParamsStreaming } from "@anthropic-ai/sdk/resources/messages";
 import type { Block, Message, ProviderBlock } from "../machine/message.ts";
 import type { Model } from "./models.ts";
 
 export type ContinuationInput = {
-  /** Ascending; of a long history the beginning and the end are enough (`shareOfRoom`). */
+  /** Ascending; the beginning and the end of a long history are enough (`shareOfRoom`). */
   readonly messages: readonly Message[];
   readonly model: Model;
   /** Names of the calls that were requested and not executed. */
@@ -26,9 +26,9 @@ Include:
 
 Keep your response concise.`;
 
-/** Tokens for the summary; of a small window at most a quarter. */
+/** Tokens for the summary; at most a quarter of a small window. */
 const SUMMARY_TOKENS = 16_000;
-/** Of what the window leaves, the part that the history may take by our own count, which is not the provider's. */
+/** The history may take this part of the remaining window, because our count of tokens differs from the provider's. */
 const SAFETY = 0.8;
 /** No single message may take more than this part of the history. */
 const LARGEST_SHARE = 1 / 8;
@@ -60,8 +60,8 @@ const summaryTokensOf = ({ contextWindow, maxOutputTokens }: Model): number =>
 const roomOf = (model: Model): number => model.contextWindow - summaryTokensOf(model);
 
 /**
- * How many tokens of the room for a history these messages take at most, in parts of that room: whoever reads the
- * newest messages first has read enough at 1.
+ * An upper bound of the share that these messages take of the room for a history. A caller that reads the newest
+ * messages first has read enough at 1.
  */
 export function shareOfRoom(messages: readonly Message[], model: Model): number {
   const room = roomOf(model) * SAFETY;
@@ -81,7 +81,7 @@ function continuationPrompt(rejectedTools: readonly string[]): string {
   return `${PROMPT}\n\nNote: The following tool calls were requested but not executed due to context limits:\n${names}`;
 }
 
-/** The first message, which holds the task, and as many of the newest as fit; the oldest go first. */
+/** Keeps the first message, which holds the task, and as many of the newest as fit; the oldest are left out first. */
 function trimHistory(messages: readonly Message[], budget: number): string {
   const largest = budget * LARGEST_SHARE;
   const firstIndex = messages.findIndex((message) => render(message) !== "");
@@ -103,7 +103,7 @@ function trimHistory(messages: readonly Message[], budget: number): string {
   return [head, ...tail.reverse()].join("\n\n");
 }
 
-/** One message as text; empty for what the model never saw. */
+/** One message as text; empty for a message that the model never saw. */
 function render(message: Message): string {
   switch (message.type) {
     case "user":
@@ -137,7 +137,7 @@ function renderProviderBlock(block: ProviderBlock): string {
   return "";
 }
 
-/** More than the note has. */
+/** More tokens than the note on the cut has. */
 const CUT_NOTE_TOKENS = 50;
 
 /** A text of at most `tokens`, cut in its middle. */
@@ -157,8 +157,8 @@ function shorten(text: string, tokens: number): string {
 const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, "\ufffd");
 
 /**
- * An upper estimate of a text's tokens. A tokenizer never makes more tokens than UTF-8 bytes; letters and blanks
- * come two and more to a token in every text that people or programs write.
+ * An upper estimate of a text's tokens. A tokenizer never makes more tokens than UTF-8 bytes. In every text that people
+ * or programs write, a token holds at least two letters or blanks.
  */
 export function estimateTokens(text: string): number {
   let halves = 0;

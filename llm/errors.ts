@@ -22,7 +22,7 @@ const OUT_OF_CREDIT = /quota|billing|credit balance|(spend|usage) limit/i;
 /** Such a limit passes by itself, whatever else its message mentions. */
 const PER_MINUTE = /per[- ]minute/i;
 
-/** The meaning of whatever a request to the provider was ended by. */
+/** Classifies the error that ended a request to the provider. */
 export function classify(error: unknown): Failure {
   const tooMuch = causesOf(error).find((cause) => cause instanceof TooMuch);
   if (tooMuch !== undefined) return failure("unknown", tooMuch.message, false);
@@ -38,7 +38,7 @@ export function classify(error: unknown): Failure {
       false,
     );
   }
-  // undici's word for a connection that broke while its body was read.
+  // undici reports so that a connection broke while its body was read.
   if (error instanceof TypeError && (error.message === "terminated" || error.cause !== undefined)) {
     return unreachable(error);
   }
@@ -91,7 +91,7 @@ function byTypeOrStatus(error: APIError, detail: string): Failure {
   if (status === 409 || (status ?? 0) >= 500 || type === "api_error") {
     return failure("unknown", `The model's provider failed internally${code(status)}. Try again.`, true);
   }
-  // What makes a request too large is the history: it would be so again and again.
+  // The history makes the request too large, so a retry would be too large again.
   if (CONTEXT_EXCEEDED.test(detail) || status === 413 || type === "request_too_large") {
     return failure(
       "context_exhausted",
@@ -129,7 +129,7 @@ function unreachable(error: Error): Failure {
   );
 }
 
-/** Of what is shown: a provider may quote the whole request. */
+/** Bytes of the message that is shown: a provider may quote the whole request. */
 const MESSAGE_BYTES = 4 * 1024;
 
 function failure(errorKind: ErrorKind, message: string, retryable: boolean): Failure {

@@ -1,7 +1,7 @@
 /**
- * Owns: which of a conversation's images go into a request (REQ-BED-013). A request takes so many, and so many bytes;
- * the oldest stay behind, and the model reads that they did.
- * Not here: how large a single one may be, which is seen to when it comes in (images/).
+ * Owns: which of a conversation's images go into a request (REQ-BED-013). The number of images in a request is bounded,
+ * and so are their bytes. The oldest images are left out, and a text tells the model so.
+ * Not here: how large a single image may be, which is bounded when it comes in (images/).
  */
 import { type Block, blocksOf, type Message } from "../machine/message.ts";
 
@@ -11,7 +11,7 @@ export const MAX_IMAGES_BYTES = 15 * 1024 * 1024;
 const LEFT_OUT = "(an earlier image, left out: a request cannot hold all images of this conversation)";
 const UNSEEN = "(an image; this model cannot see images)";
 
-/** Of all images in these messages, each as often as it occurs, in their order. */
+/** The hashes of all images in these messages, each as often as it occurs, in their order. */
 export function imagesIn(messages: readonly Message[]): string[] {
   return messages.flatMap((message) => blocksOf(message).flatMap(hashOf));
 }
@@ -19,8 +19,8 @@ export function imagesIn(messages: readonly Message[]): string[] {
 /**
  * The messages with the oldest images replaced by a line of text, if need be.
  *
- * When there is no room for one more, half of the room is made free at once: what is sent of a history changes
- * seldom, and between the changes the provider finds it in its cache.
+ * When there is no room for one more image, half of the room is made free at once. So the sent history changes seldom,
+ * and between the changes the provider finds it in its cache.
  *
  * @param sizes bytes of each image by its hash.
  * @param maxImages that the model takes.
@@ -43,14 +43,14 @@ export function withinLimits(
   });
 }
 
-/** The index of the first that is sent. Depends on what came before only: more images never bring one back. */
+/** The index of the first image that is sent. It depends only on what came before: more images never bring one back. */
 function firstSent(bytes: readonly number[], maxImages: number): number {
   let first = 0;
   let sum = 0;
   for (const [index, size] of bytes.entries()) {
     sum += size;
     if (index - first < maxImages && sum <= MAX_IMAGES_BYTES) continue;
-    // The newest is always sent.
+    // The newest image is always sent.
     while (first < index && (index - first >= maxImages / 2 || sum > MAX_IMAGES_BYTES / 2)) {
       sum -= bytes[first] ?? 0;
       first++;

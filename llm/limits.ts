@@ -1,7 +1,10 @@
-/** Owns: how much of an answer is taken, and the error that says it was more. Such an answer is not asked for again. */
+/**
+ * Owns: the limits of an answer, and the error for an answer beyond them. A request with such an answer is not
+ * repeated.
+ */
 import { MAX_RESPONSE_BYTES } from "../protocol/formats.ts";
 
-/** Bytes of an event around the text in it: names, quotes, padding. The provider's have about 150. */
+/** Bytes of an event around the text in it: names, quotes, padding. The provider's events have about 150. */
 export const EVENT_OVERHEAD = 256;
 /** Bytes of all text in the events of a stream: a whole answer, each of its bytes escaped. */
 export const STREAM_TEXT_BYTES = 2 * MAX_RESPONSE_BYTES;
@@ -11,7 +14,7 @@ export const LINES = 3 * 256 * 1024;
 export class TooMuch extends Error {
   override readonly name = "TooMuch";
 
-  /** @param what of the answer is too much: "it is longer than 10 bytes" */
+  /** @param what says what is too much: "it is longer than 10 bytes" */
   constructor(what: string) {
     super(`The model's answer could not be kept: ${what}. Send a message to try again.`);
   }

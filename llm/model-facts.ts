@@ -1,4 +1,6 @@
-/** Owns: the form in which a source says what it knows of a model, checked: of a file, and of what was stored. */
+/**
+ * Owns: the form in which a source gives facts on a model, and its check: for the person's file, and for a stored list.
+ */
 import { z } from "zod";
 import { MIN_WINDOW, type ModelFacts } from "./models.ts";
 
@@ -12,7 +14,7 @@ export const modelFacts = z.strictObject({
   maxImages: z.int().min(0).optional(),
 }) satisfies z.ZodType<ModelFacts>;
 
-/** A stored list; of what an older version stored, the part that is still understood. */
+/** Reads a stored list. From a list of an older version it takes the entries that are still valid. */
 export function readFacts(stored: unknown): ModelFacts[] {
   if (!Array.isArray(stored)) return [];
   return stored.flatMap((entry) => modelFacts.safeParse(entry).data ?? []);

@@ -1,4 +1,4 @@
-/** Owns: the file in which a person says what they know better of models, or of models that nobody else knows. */
+/** Owns: the file in which a person corrects facts on models, or adds models that no other source knows. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { modelFacts } from "./model-facts.ts";

@@ -1,7 +1,7 @@
 /**
  * Owns: the models that are offered, and the limits of a model by its id, from what several sources know of them
- * (REQ-BED-022). Built in is enough to work offline; the provider's own list and a file of the person's come on top.
- * A model that no source knows is accepted all the same: the provider has the last word.
+ * (REQ-BED-022). The built-in facts are enough to work offline; the provider's own list and the person's file come on
+ * top. A model that no source knows is accepted, too: the provider decides.
  * Not here: asking the provider (provider-models.ts), reading the file (models-file.ts).
  */
 
@@ -20,7 +20,7 @@ export type Model = {
   readonly scripted: boolean;
 };
 
-/** What one source says of a model. */
+/** Facts on a model from one source. */
 export type ModelFacts = { readonly id: string } & {
   readonly [K in Exclude<keyof Model, "id" | "scripted">]?: Model[K] | undefined;
 };
@@ -56,20 +56,20 @@ const DEMO: Model = {
   scripted: true,
 };
 
-/** What the provider allows depends on the window (its page on vision). */
+/** The provider's limit depends on the window (its page on vision). */
 const imagesOf = (contextWindow: number): number => (contextWindow <= 200_000 ? 100 : 600);
 
 export type Sources = {
   /** The provider's list; null while it is not known. */
   readonly provided?: readonly ModelFacts[] | null;
-  /** The person's: what it says holds, whatever the others say. */
+  /** The person's file; its facts override those of the other sources. */
   readonly file?: readonly ModelFacts[];
   /** The answers come from the built-in scripted model: there is no other. */
   readonly scripted?: boolean;
 };
 
 export class Models {
-  /** Those to choose from. */
+  /** The models to choose from. */
   readonly list: readonly Model[];
   readonly #facts: ReadonlyMap<string, ModelFacts>;
   readonly #file: ReadonlyMap<string, ModelFacts>;
@@ -85,14 +85,14 @@ export class Models {
       contextWindow: least(known.map((facts) => facts.contextWindow)),
       maxOutputTokens: least(known.map((facts) => facts.maxOutputTokens)),
     };
-    // What the provider does not list is not to be had from it.
+    // A model that the provider does not list cannot be had from it.
     const offered = new Set([...(provided ?? BUILT_IN), ...file].map(({ id }) => id));
     this.list = scripted ? [DEMO] : [...offered].map((id) => this.of(id));
   }
 
   /**
-   * A model and its limits. A dated id ("…-20251001") has those of its family; of what nobody knows, the smallest known
-   * value holds (REQ-BED-022), and there is no optional feature.
+   * A model and its limits. A dated id ("…-20251001") has the limits of its family. For a limit that no source knows,
+   * the smallest known value holds (REQ-BED-022); an optional feature that no source knows is missing.
    */
   of(id: string): Model {
     if (this.#scripted && id === SCRIPTED_MODEL) return DEMO;
@@ -118,7 +118,7 @@ export class Models {
   }
 }
 
-/** By id; of each fact the last source that has it. */
+/** Merges the sources by id. For each fact, the last source that has it wins. */
 function merged(sources: readonly (readonly ModelFacts[])[]): Map<string, ModelFacts> {
   const byId = new Map<string, ModelFacts>();
   for (const facts of sources.flat()) {
@@ -132,8 +132,8 @@ const least = (values: readonly (number | undefined)[]): number =>
   Math.min(...values.filter((value) => value !== undefined));
 
 /**
- * `max_tokens` of an ordinary request: at most a tenth of the window, which is what the continuation threshold of
- * 90 % keeps free, so that a request just below the threshold can still be answered (REQ-BED-019).
+ * `max_tokens` of an ordinary request: at most a tenth of the window. The continuation threshold of 90 % keeps that
+ * tenth free, so that a request just below the threshold can still be answered (REQ-BED-019).
  */
 export function responseTokensOf({ contextWindow, maxOutputTokens }: Model): number {
   return Math.min(maxOutputTokens, Math.floor(contextWindow / 10));

@@ -1,15 +1,15 @@
-/** Owns: what the provider itself says of its models (`GET /v1/models`). */
+/** Owns: the provider's own list of models (`GET /v1/models`). */
 import { z } from "zod";
 import type { ProviderClient } from "./client.ts";
 import { readFacts } from "./model-facts.ts";
 import { MIN_WINDOW, type ModelFacts } from "./models.ts";
 
-/** Beyond any list; a provider that pages for ever comes to an end. */
+/** More than any list has, so that the list of a provider that pages for ever comes to an end. */
 const MAX_MODELS = 1_000;
 
 const supported = z.object({ supported: z.boolean() });
 
-/** The fields that are of use; one that is missing, or not of its type, says nothing. */
+/** The fields that are used. A field that is missing, or not of its type, is ignored. */
 const answer = z.object({
   id: z.string(),
   display_name: z.string().optional().catch(undefined),
@@ -48,14 +48,14 @@ function factsOf(model: unknown): ModelFacts[] {
   const { image_input: images, thinking } = data.capabilities ?? {};
   const facts = {
     name: data.display_name,
-    // With less there would be no room for a summary.
+    // A smaller window would have no room for a summary.
     contextWindow:
       data.max_input_tokens === undefined ? undefined : Math.max(data.max_input_tokens, MIN_WINDOW),
     maxOutputTokens: data.max_tokens,
     thinking: thinking === undefined ? undefined : thinking.types.adaptive.supported ? "adaptive" : "none",
     maxImages: images?.supported === false ? 0 : undefined,
   };
-  // One fact that makes no sense does not spoil the others.
+  // An invalid fact does not affect the others.
   const sensible = Object.entries(facts).flatMap(([name, value]) =>
     readFacts([{ id: data.id, [name]: value }]),
   );

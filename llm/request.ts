@@ -7,8 +7,8 @@ import type { JsonObject, Message } from "../machine/message.ts";
 import { type Model, responseTokensOf } from "./models.ts";
 import { buildTurns, type Images } from "./turns.ts";
 
-/** What the model is told about a tool; static for a conversation (REQ-BED-017). */
-export type ToolDescription = {
+/** The description of a tool for the model; static for a conversation (REQ-BED-017). */
+type ToolDescription = {
   readonly name: string;
   readonly description: string;
   /** JSON Schema of an object. */
@@ -21,17 +21,21 @@ export type RequestInput = {
   readonly model: Model;
   readonly tools: readonly ToolDescription[];
   readonly system: string;
-  /** Those in the messages. */
+  /** The images in the messages. */
   readonly images: Images;
 };
 
 const CACHED = { type: "ephemeral" } as const;
-/** Ends of requests, from this one back, that have a cache breakpoint; with tools and system the permitted 4. */
+/**
+ * Number of ends of requests, from this one back, that get a cache breakpoint. With tools and system these are the
+ * permitted 4.
+ */
 const CACHED_ENDS = 2;
 
 /**
- * The next request of a conversation (REQ-BED-003, 004, 013). The provider caches everything up to the end of
- * this request and finds what it cached at the end of the one before, so each tool round re-reads its prefix.
+ * The next request of a conversation (REQ-BED-003, 004, 013). The provider caches everything up to the end of this
+ * request. It finds what it cached up to the end of the previous request, so each tool round reads its prefix from the
+ * cache.
  */
 export function buildRequest(input: RequestInput): MessageCreateParamsStreaming {
   const { turns, ends } = buildTurns(input.messages, input.images);
@@ -60,7 +64,7 @@ function toTool(tool: ToolDescription, index: number, all: readonly ToolDescript
   };
 }
 
-/** Of what the provider takes (32 MB), with room for tools and system prompt. */
+/** Bytes of all turns: the provider takes 32 MB, with room for tools and system prompt. */
 const TURNS_BYTES = 31_000_000;
 
 /** The turns alone are more than the provider takes in one body. */

@@ -1,6 +1,6 @@
 /**
- * Owns: what every model is told first. Static for a conversation, so that it is cached: what changes, the mode
- * above all, is said by system messages (REQ-BED-017).
+ * Owns: the system prompt. It is static for a conversation, so that it is cached. System messages report what changes,
+ * above all the mode (REQ-BED-017).
  */
 
 export type SystemPromptInput = {

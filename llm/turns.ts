@@ -1,7 +1,7 @@
 /**
- * Owns: how stored messages become the provider's alternating turns, so that the chain is valid whatever was
- * cancelled, lost or restarted: every tool_use is answered in the very next turn, results first, and nothing that
- * the provider refuses is sent. Storage is never changed by it.
+ * Owns: how stored messages become the provider's alternating turns. The chain is valid whatever was cancelled, lost or
+ * restarted: the very next turn answers every tool_use, results first, and nothing that the provider refuses is sent.
+ * Stored messages never change.
  * Not here: caching, limits and the other parameters of a request (request.ts).
  */
 import type {
@@ -17,9 +17,9 @@ import type { Block, Message, ProviderBlock, ToolOutcome, ToolStatus } from "../
 export type LoadedImage = { readonly mediaType: string; readonly data: string };
 export type Images = ReadonlyMap<string, LoadedImage>;
 
-/** What a user turn consists of. */
-export type UserBlock = ToolResultBlockParam | TextBlockParam | ImageBlockParam;
-export type Turn =
+/** A block of a user turn. */
+type UserBlock = ToolResultBlockParam | TextBlockParam | ImageBlockParam;
+type Turn =
   | { readonly role: "user"; content: UserBlock[] }
   | { readonly role: "assistant"; content: ContentBlockParam[] };
 
@@ -40,7 +40,7 @@ const MISSING_IMAGE = "(an image that is no longer available)";
 const MISSING_BEGINNING = "The beginning of this conversation is not available.";
 const GO_ON = "Continue.";
 
-/** A text of the system within a user turn; the system prompt tells the model about the mark. */
+/** A text of the system within a user turn. The system prompt explains the mark to the model. */
 export function systemText(text: string): string {
   return `<system-message>\n${text}\n</system-message>`;
 }
@@ -52,8 +52,8 @@ export type Turns = {
 };
 
 /**
- * The provider's turns: they alternate, begin with the user's and end with it, but for a paused turn, which goes
- * back as it stands. Linear in the messages.
+ * The provider's turns. They alternate, and begin and end with the user's. A paused turn at the end goes back as it
+ * stands. Linear in the messages.
  */
 export function buildTurns(messages: readonly Message[], images: Images): Turns {
   const chain = new Chain(images);
@@ -61,7 +61,7 @@ export function buildTurns(messages: readonly Message[], images: Images): Turns 
   return chain.finish();
 }
 
-/** A round in progress: the calls of the last assistant turn, their results, and what was said meanwhile. */
+/** A round in progress: the calls of the last assistant turn, their results, and the steers and system texts since. */
 class Chain {
   readonly #images: Images;
   readonly #turns: Turn[] = [];
@@ -71,7 +71,7 @@ class Chain {
   /** Steers and system texts since the last assistant turn. */
   #said: UserBlock[] = [];
   #paused = false;
-  /** The last result is of a call that did not come to its end. */
+  /** The last result is that of a call that did not come to its end. */
   #stopped = false;
 
   constructor(images: Images) {
@@ -111,14 +111,14 @@ class Chain {
     return { turns: this.#turns, ends: this.#ends };
   }
 
-  /** A run that stopped without an answer: the model was asked up to here, unless the run stopped at a call. */
+  /** A run stopped without an answer: the last request reached up to here, unless the run stopped at a call. */
   #endRequest(): void {
     const results = [...this.#calls.values()].filter((result) => result !== null);
     const last = this.#said.at(-1) ?? results.at(-1);
     if (last !== undefined && !this.#stopped) this.#ends.push(last);
   }
 
-  /** The first result of an open call counts; any other belongs to no call that is sent, and is dropped. */
+  /** The first result of an open call counts. Any other result belongs to no call that is sent, and is dropped. */
   #answer(outcome: ToolOutcome): void {
     if (this.#calls.get(outcome.toolCallId) !== null) return;
     this.#stopped = STOPPED.has(outcome.status);
@@ -163,17 +163,17 @@ class Chain {
 }
 
 /**
- * The blocks exactly as received, without those that the provider refuses to read back: blank texts, and thinking
- * that nothing follows (it was cut off, and has no signature).
+ * The blocks exactly as received, without blocks that the provider refuses in a request: blank texts, and thinking that
+ * nothing follows (it was cut off, and has no signature).
  */
 function sendable(stored: readonly ProviderBlock[]): ContentBlockParam[] {
   const content = stored.filter((block) => !(block.type === "text" && isBlank(block["text"])));
   while (isThinking(content.at(-1))) content.pop();
-  // The provider's own blocks: their shape is the provider's business, also where the SDK's types are older.
+  // The provider's own blocks: their shape may be newer than the SDK's types.
   return content as unknown as ContentBlockParam[];
 }
 
-/** A turn that stopped after text cannot be gone on with: to the provider that is putting words in its mouth. */
+/** A turn that stopped after text cannot be resumed: the provider would take the text for a prefilled answer. */
 const isResumable = (content: readonly ContentBlockParam[]): boolean => content.at(-1)?.type !== "text";
 
 const isThinking = (block: ProviderBlock | undefined): boolean =>
@@ -190,7 +190,7 @@ function toUserBlocks(blocks: readonly Block[], images: Images, mark: (text: str
   return sent;
 }
 
-/** An error may hold nothing but text, so its images come `after` the results. */
+/** An error may hold only text, so its images come `after` the results. */
 function toToolResult(outcome: ToolOutcome, images: Images) {
   const isError = outcome.status !== "completed";
   const blocks = toUserBlocks(outcome.output, images, (text) => text);

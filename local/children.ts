@@ -1,6 +1,7 @@
 /**
- * Owns: what each child process of `npm start` is: its command, its environment, when it is ready, how long it may
- * take to end. They get their settings by environment, and only those secrets that they need, by a pipe.
+ * Owns: the specification of each child process of `npm start`: its command, its environment, when it is ready, how
+ * long it may take to end. The processes get their settings by environment, and only those secrets that they need, by a
+ * pipe.
  */
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -10,7 +11,10 @@ import { SECRETS } from "./secrets.mjs";
 import { StartError } from "./start-error.ts";
 import { temporalCommand, waitForTemporal, type TemporalOptions } from "./temporal/server.ts";
 
-/** The order of the end: who takes requests, who works, what they need. */
+/**
+ * The order in which processes end: first the one that takes requests, then the one that works, then those that both
+ * need.
+ */
 export const STOP_ORDER = [["api"], ["worker"], ["temporal", "scripted"]] as const;
 
 const ROOT = join(import.meta.dirname, "..");
@@ -18,7 +22,7 @@ const ROOT = join(import.meta.dirname, "..");
 export type Services = {
   readonly databaseUrl: string;
   readonly temporalAddress: string;
-  /** Of the Messages API; null: the provider's own. */
+  /** The address of the Messages API; null: the provider's own. */
   readonly modelUrl: string | null;
 };
 
@@ -53,7 +57,7 @@ export function workerProcess(config: Config, services: Services): ProcessSpec {
     },
     secrets: {
       DATABASE_URL: services.databaseUrl,
-      // The scripted model takes any key; the real one's stays out of its reach.
+      // The scripted model accepts any key, so it does not get the real one.
       ANTHROPIC_API_KEY: (config.scriptedModel ? null : config.anthropicApiKey) ?? "none",
       ...payloadKey(config),
     },
@@ -106,7 +110,10 @@ function payloadKey({ payloadKey: key }: Config): { readonly PAYLOAD_KEY?: strin
   return key === null ? {} : { PAYLOAD_KEY: Buffer.from(key).toString("base64") };
 }
 
-/** This process has none left in its environment either, unless it was started in another way than by run.mjs. */
+/**
+ * The environment of this process without secrets. run.mjs has already taken them out, unless this process was started
+ * in another way.
+ */
 function withoutSecrets(): NodeJS.ProcessEnv {
   const env = { ...process.env };
   const secrets = SECRETS.flatMap((name) => [name, `${name}_FILE`]);
@@ -115,7 +122,7 @@ function withoutSecrets(): NodeJS.ProcessEnv {
 }
 
 async function waitForApi(config: Config, signal: AbortSignal): Promise<void> {
-  // A wildcard address is not one to connect to.
+  // No client can connect to a wildcard address.
   const host =
     isLoopback(config.host) || !/^(0\.0\.0\.0|\[?::\]?)$/.test(config.host) ? config.host : "localhost";
   const url = `${apiUrl({ host, port: config.port })}/readyz`;

@@ -1,4 +1,4 @@
-/** Owns: what lies where in DATA_DIR, and that one `npm start` at a time uses it. */
+/** Owns: the layout of DATA_DIR, and the lock that lets one `npm start` at a time use it. */
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { tryLock, type Lock } from "./lock.ts";
@@ -11,7 +11,7 @@ export type DataFolders = {
   readonly temporalDir: string;
 };
 
-/** Where things are under DATA_DIR; Postgres has a folder of its own beside them. */
+/** The folders under DATA_DIR; Postgres has a folder of its own beside them. */
 export function dataFolders(dataDir: string): DataFolders {
   return {
     dataDir,
@@ -24,7 +24,7 @@ export function dataFolders(dataDir: string): DataFolders {
 /** @throws StartError when they cannot be made or written. */
 export function makeFolders({ dataDir, ...own }: DataFolders): void {
   try {
-    // Others may enter it: as root, Postgres runs under another account.
+    // Other users may enter it: if this process is root, Postgres runs under another account.
     mkdirSync(dataDir, { recursive: true, mode: 0o755 });
     for (const folder of Object.values(own)) {
       mkdirSync(folder, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Owns: closing what the shell that started this process had left open. Postgres, the workers and every command of an
- * agent would get it, and read it.
+ * Owns: closing the descriptors that the shell left open when it started this process. Postgres, the workers and every
+ * command of an agent would inherit them, and could read from them.
  */
 import { closeSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import inspector from "node:inspector";
@@ -8,12 +8,12 @@ import inspector from "node:inspector";
 const [STANDARD_ERROR, ACCESS_MODE, O_CLOEXEC] = [2, 0o3, 0o2000000];
 
 /**
- * Closes every inherited descriptor above standard error. By the time that it runs a program, Node has none of its own
- * but event queues, pipes to itself, and the sockets of a debugger or of the parent that forked it.
+ * Closes every inherited descriptor above standard error. When a program begins, Node's own descriptors are only event
+ * queues, pipes to itself, and the sockets of a debugger or of the parent that forked it.
  */
 export function closeInherited() {
   const open = descriptors().filter(({ fd }) => fd > STANDARD_ERROR);
-  // Node marks what it inherits like its own, but leaves off at the first gap: the mark alone says nothing.
+  // Node marks inherited descriptors like its own, but stops at the first gap. So the mark alone proves nothing.
   const isPipeToItself = ({ target }) => {
     const ends = open.filter((other) => other.target === target).map(({ access }) => access);
     return target.startsWith("pipe:") && ends.length === 2 && ends.includes(0) && ends.includes(1);
@@ -27,7 +27,7 @@ export function closeInherited() {
   for (const one of open) if (!isNodes(one)) closeSync(one.fd);
 }
 
-/** Those of this process; none where there is no /proc. */
+/** The descriptors of this process; none where there is no /proc. */
 function descriptors() {
   try {
     return readdirSync("/proc/self/fd").flatMap(describe);
@@ -43,7 +43,7 @@ function describe(fd) {
     const target = readlinkSync(`/proc/self/fd/${fd}`);
     return [{ fd: Number(fd), target, access: flags & ACCESS_MODE, closedOnExec: (flags & O_CLOEXEC) !== 0 }];
   } catch {
-    // The one by which the folder was read.
+    // This descriptor was open only to read the folder.
     return [];
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Owns: keeping the embedded Postgres running. It may be adopted from an earlier start, so its end is noticed by
- * looking, not by an event.
+ * Owns: keeping the embedded Postgres running. It may be adopted from an earlier start, so its end is detected by
+ * polling, not by an event.
  */
 import { identify, isRunning, type ProcessIdentity } from "./process-identity.ts";
 import { startPostgres, type RunningPostgres } from "./postgres.ts";
@@ -10,13 +10,13 @@ import { sentenceOf } from "./start-error.ts";
 export type KeptPostgres = {
   /** Resolves to its url when it answers; from then on it is started again when it dies. */
   start(report: Report): Promise<string>;
-  /** Ends it, at once after two seconds. */
+  /** Ends Postgres; after two seconds, at once. */
   stop(): Promise<void>;
   /** Ends it at once; the next start recovers. */
   kill(): void;
 };
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two polls. */
 const LOOK = 500;
 const STOP_WITHIN = 2000;
 

@@ -1,6 +1,6 @@
 /**
- * Owns: locks between processes of one machine: a file that names its holder. A holder that is gone, however it
- * ended, holds nothing.
+ * Owns: locks between processes of one machine. A lock is a file that names its holder. If the holder has ended, in
+ * whatever way, the lock is free.
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
@@ -10,11 +10,11 @@ import { identify, isRunning, parseIdentity, type ProcessIdentity } from "./proc
 export type Lock = { readonly held: true; release(): void };
 export type Refused = { readonly held: false; readonly holder: ProcessIdentity };
 
-/** Takes the lock, or says who has it. The file's folder must exist. */
+/** Takes the lock, or returns its holder. The file's folder must exist. */
 export function tryLock(file: string): Lock | Refused {
   const me = identify(process.pid);
   if (me === null) throw new Error("The start time of this process cannot be read.");
-  // The nonce tells two locks of one process apart.
+  // The nonce distinguishes two locks of one process.
   const content = JSON.stringify({ ...me, nonce: randomUUID() });
   const own = `${file}.${randomUUID()}`;
   writeFileSync(own, content);
@@ -35,7 +35,7 @@ export function tryLock(file: string): Lock | Refused {
 /**
  * Waits for the lock.
  *
- * @param onWait called once, when somebody else has it.
+ * @param onWait called once, when another process has it.
  */
 export async function lock(file: string, onWait: () => void, signal?: AbortSignal): Promise<Lock> {
   for (let attempt = 0; ; attempt++) {
@@ -46,7 +46,7 @@ export async function lock(file: string, onWait: () => void, signal?: AbortSigna
   }
 }
 
-/** Takes a dead holder's file away, unless it became somebody else's in between. */
+/** Removes a dead holder's file, unless another process has taken the lock in between. */
 function discard(file: string, stale: string): void {
   const aside = `${file}.${randomUUID()}`;
   try {

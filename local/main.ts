@@ -1,18 +1,18 @@
 /**
- * Owns: the process of `npm start`: the person's signals, what is printed, the exit code. Standard output gets one line
- * `ready http://HOST:PORT` when requests are answered.
+ * Owns: the process of `npm start`: the user's signals, its output, its exit code. It prints one line `ready
+ * http://HOST:PORT` on standard output when requests are answered.
  */
 import { ConfigError, loadConfig, type Config, type Env } from "../config.ts";
 import { createSystem, type System } from "./system.ts";
 import { sentenceOf } from "./start-error.ts";
 
-/** Its own deadline, should an orderly end hang somewhere; in milliseconds. */
+/** Milliseconds after which `npm start` kills everything, if an orderly stop hangs. */
 const STOP_WITHIN = 9500;
 
 const say = (line: string) => console.log(line);
 
 export async function main(env: Env): Promise<void> {
-  // Nobody reads any more: no reason to end here, and to leave everything running that was started.
+  // When its output is no longer read, this process must not end and leave running everything that it started.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 
   const system = createSystem(readConfig(env), say);
@@ -35,7 +35,7 @@ export async function main(env: Env): Promise<void> {
     const url = await system.start();
     say(`ready ${url}`);
   } catch (error) {
-    // A start that fails because it is being stopped has nothing to say.
+    // A start that fails because of a stop prints nothing.
     if (isStopping()) return;
     console.error(sentenceOf(error));
     await stop();

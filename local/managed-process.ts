@@ -1,7 +1,7 @@
 /**
- * Owns: one child process over its whole life: spawned in a process group of its own (Ctrl-C reaches `npm start`
- * only), its words in a log file (a pipe would break with `npm start`), its identity on disk for the next start,
- * started again when it dies, ended by SIGTERM and then SIGKILL.
+ * Owns: one child process over its whole life. It runs in a process group of its own, so that Ctrl-C reaches `npm
+ * start` only. Its output goes to a log file, because a pipe would break with `npm start`. Its identity is on disk for
+ * the next start. It is started again when it dies, and ended by SIGTERM and then SIGKILL.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -11,20 +11,20 @@ import { identify } from "./process-identity.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
 
 export type ProcessSpec = {
-  /** Unique; names the log and the line that people read. */
+  /** Unique; it is in the log's file name and in the lines for the user. */
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** What stands in no environment: the process reads it from descriptor 3, as a JSON object. */
+  /** Settings that must not be in an environment: the process reads them from descriptor 3, as a JSON object. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /**
    * When it is ready: a line that it prints, or a check that resolves. The signal aborts when the process has ended.
-   * Without it, it is ready once it runs.
+   * Without `ready`, the process is ready once it runs.
    */
   readonly ready?: { readonly line: RegExp } | { readonly check: (signal: AbortSignal) => Promise<void> };
-  /** Milliseconds in which it must become ready; 60000 by default. */
+  /** Milliseconds within which it must become ready; 60000 by default. */
   readonly readyWithin?: number;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly stopWithin: number;
@@ -32,10 +32,10 @@ export type ProcessSpec = {
 
 export type ProcessFiles = { readonly log: string; readonly identity: string };
 
-/** Milliseconds before a process that died is started again; doubled each time, up to the longest. */
+/** Milliseconds before a process that died is started again; doubled each time, up to LONGEST_BACKOFF. */
 const FIRST_BACKOFF = 100;
 const LONGEST_BACKOFF = 5000;
-/** One that ran for so many milliseconds is well: its next death counts as the first. */
+/** Milliseconds after which a running process counts as healthy: its next death counts as the first. */
 const WELL_AFTER = 3_000;
 const LARGEST_LOG = 10_000_000;
 
@@ -64,14 +64,14 @@ export class ManagedProcess {
   /**
    * Starts it and waits until it is ready; from then on it is started again whenever it dies.
    *
-   * @throws StartError with its last words, when it ends first or takes too long.
+   * @throws StartError with the last lines of its output, when it ends first or takes too long.
    */
   async start(): Promise<void> {
     const { name, ready, readyWithin = 60_000 } = this.#spec;
     const from = this.#spawn();
     const gone = new AbortController();
     void this.#ended.then(() => gone.abort());
-    // Not AbortSignal.timeout: within AbortSignal.any nothing keeps its timer (nodejs/node#54614).
+    // Not AbortSignal.timeout: inside AbortSignal.any nothing keeps its timer alive (nodejs/node#54614).
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), readyWithin);
     const waiting = AbortSignal.any([gone.signal, late.signal]);
@@ -111,7 +111,7 @@ export class ManagedProcess {
     this.#signal("SIGKILL");
   }
 
-  /** Returns where in the log this run begins. */
+  /** Returns the offset in the log at which this run begins. */
   #spawn(): number {
     const { command, args, env, secrets, cwd } = this.#spec;
     const { log, fd, from } = openLog(this.#files.log);
@@ -124,7 +124,7 @@ export class ManagedProcess {
     try {
       if (identity !== null) writeFileSync(this.#files.identity, JSON.stringify(identity));
     } catch (error) {
-      // The next start would not find it, and could not end it.
+      // Without its identity on disk, the next start could not find and end it.
       child.kill("SIGKILL");
       throw error;
     }
@@ -155,7 +155,10 @@ export class ManagedProcess {
     this.#backoff = Math.min(this.#backoff * 2, LONGEST_BACKOFF);
   }
 
-  /** A disk that is full has room again later: no reason to end who keeps all the others. */
+  /**
+   * A spawn may fail because the disk is full, and succeed later. This failure must not end `npm start`, which keeps
+   * all other processes running.
+   */
   #spawnAgain(): void {
     try {
       this.#spawn();
@@ -165,14 +168,17 @@ export class ManagedProcess {
     }
   }
 
-  /** To the whole group; a child whose end was seen is never signalled, its number may be somebody else's. */
+  /**
+   * Signals the whole process group. A child that has ended is never signalled, because its id may belong to another
+   * process now.
+   */
   #signal(signal: NodeJS.Signals): void {
     const pid = this.#child?.pid;
     if (pid === undefined) return;
     try {
       process.kill(-pid, signal);
     } catch {
-      // It ended in this instant.
+      // It has ended at this moment.
     }
   }
 
@@ -196,17 +202,17 @@ export class ManagedProcess {
 
 function hand(child: ChildProcess, secrets: Readonly<Record<string, string>>): void {
   const pipe = child.stdio[3] as Writable | null;
-  // One that is dead already has no use for them, and is noticed by its end.
+  // The child may be dead already; its exit is handled elsewhere.
   pipe?.on("error", () => undefined);
   pipe?.end(JSON.stringify(secrets));
 }
 
-/** Opens the log for appending; one that has grown large is put aside, and the one before it forgotten. */
+/** Opens the log for appending. A log that has grown large is put aside, in place of the one put aside before. */
 function openLog(log: string): { log: string; fd: number; from: number } {
   try {
     if (statSync(log).size > LARGEST_LOG) renameSync(log, `${log}.1`);
   } catch {
-    // The first start.
+    // There is no log before the first start.
   }
   const fd = openSync(log, "a", 0o600);
   return { log, fd, from: statSync(log).size };

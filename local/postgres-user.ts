@@ -1,6 +1,6 @@
 /**
- * Owns: the user under which PostgreSQL runs. It refuses root; a container or a fresh machine often has nothing
- * else.
+ * Owns: the user under which PostgreSQL runs. PostgreSQL refuses to run as root, but a container or a fresh machine
+ * often has no other user.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { chown, lstat, readdir, readFile, stat } from "node:fs/promises";
@@ -10,9 +10,12 @@ export type ServerUser = {
   /** The owner of its files, as this process sees it. */
   readonly uid: number;
   readonly gid: number;
-  /** Makes a folder and all in it the user's. */
+  /** Gives a folder and everything in it to the user. */
   own(folder: string): Promise<void>;
-  /** Detached, so that Ctrl-C ends it only when everything else is over; its output goes to the file. */
+  /**
+   * Spawns a detached process, so that Ctrl-C ends it only after everything else has ended. Its output goes to
+   * `output`.
+   */
   spawn(program: string, args: readonly string[], output: number | "pipe"): ChildProcess;
 };
 
@@ -62,7 +65,7 @@ function spawner(prefix: readonly string[], user?: { uid: number; gid: number })
   return (program, args, output) => {
     const [command = program, ...rest] = [...prefix, program, ...args];
     return spawn(command, rest, {
-      // PostgreSQL changes into its data folder by itself, and the present one may be closed to its user.
+      // PostgreSQL changes into its data folder by itself, and its user may have no access to the current one.
       cwd: "/",
       detached: true,
       env: { PATH: process.env["PATH"], LC_ALL: "C", LANG: "C", TZ: "UTC" },
@@ -80,12 +83,12 @@ async function unprivilegedUsers(): Promise<Account[]> {
   return ["postgres", "nobody"].flatMap((name) => {
     const line = lines.find((fields) => fields[0] === name);
     const [uid, gid] = [Number(line?.[2]), Number(line?.[3])];
-    // macOS has a nobody of -2.
+    // On macOS the id of `nobody` is -2.
     return uid > 0 && gid > 0 ? [{ uid, gid }] : [];
   });
 }
 
-/** Every folder above can be entered, and this one too. */
+/** True if the user can enter this folder and every folder above it. */
 async function reaches(user: Account, folder: string): Promise<boolean> {
   const { mode, uid, gid } = await stat(folder);
   const enter = uid === user.uid ? 0o100 : gid === user.gid ? 0o010 : 0o001;
@@ -96,7 +99,7 @@ async function reaches(user: Account, folder: string): Promise<boolean> {
 
 async function ownAll(path: string, user: Account): Promise<void> {
   const found = await lstat(path);
-  // The folder itself comes last, so that an interrupted change is taken up again.
+  // The folder itself comes last, so that an interrupted change is resumed.
   if (found.uid === user.uid && found.gid === user.gid) return;
   if (found.isDirectory()) {
     for (const name of await readdir(path)) await ownAll(join(path, name), user);

@@ -3,7 +3,7 @@
  * Not here: what is in the database (db/), its folders (postgres-cluster.ts), under which user it runs
  * (postgres-user.ts), where the binaries are (postgres-binaries.ts).
  *
- * The server outlives whoever started it: after a `kill -9` of `npm start` the next start adopts it.
+ * The server outlives the process that started it: after a `kill -9` of `npm start` the next start adopts it.
  */
 import { type FileHandle, mkdir, open, readFile, rm, rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -20,20 +20,20 @@ export type PostgresOptions = {
   readonly dataDir: string;
   /** false: a crash may lose data, for tests. */
   readonly durable: boolean;
-  /** Told one sentence a step. */
+  /** Receives one sentence for each step. */
   readonly onProgress?: (sentence: string) => void;
 };
 
 export type RunningPostgres = {
-  /** Of the database `bedrock`; for openDatabase. */
+  /** The URL of the database `bedrock`; for openDatabase. */
   readonly url: string;
   readonly pid: number;
-  /** Ends the server, whoever started it, and waits until it is gone. */
+  /** Ends the server, whichever process started it, and waits until it is gone. */
   stop(): Promise<void>;
 };
 
 const DATABASE = "bedrock";
-/** Longest recovery after a crash that is waited for, and longest stop. */
+/** Milliseconds to wait at most for a start, recovery after a crash included, and for a stop. */
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 10_000;
 const POLL_MS = 15;
@@ -57,7 +57,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
     pid,
     async stop() {
       await stop(pid);
-      // Stays if a socket is left in it: the next start uses both again.
+      // The folder stays if a socket is left in it: the next start uses both again.
       await rmdir(cluster.sockets).catch(() => undefined);
     },
   };
@@ -75,7 +75,7 @@ async function lockHolder(cluster: Cluster): Promise<number> {
 
 const lockFile = (cluster: Cluster): string => join(cluster.folder, "postmaster.pid");
 
-/** Adopts or starts; if somebody else starts a server on this folder at the same time, theirs is adopted. */
+/** Adopts or starts a server. If another process starts one on this folder at the same time, that one is adopted. */
 async function serve(cluster: Cluster, progress: (sentence: string) => void): Promise<number> {
   const deadline = performance.now() + START_LIMIT_MS;
   for (;;) {
@@ -95,7 +95,7 @@ async function adopt(cluster: Cluster): Promise<number | null> {
   const pid = await lockHolder(cluster);
   if (pid <= 0) return null;
   if (!isServer(pid)) {
-    // PostgreSQL removes the file of a process that is gone, but takes any process of that number for a server.
+    // PostgreSQL removes the file of a process that is gone, but takes any process with that id for a server.
     if (isAlive(pid)) await rm(lockFile(cluster), { force: true });
     return null;
   }
@@ -104,12 +104,12 @@ async function adopt(cluster: Cluster): Promise<number | null> {
     return (await canConnect(cluster)) ? true : null;
   }, ADOPT_LIMIT_MS);
   if (answers === true) return pid;
-  // It has lost its socket, or hangs.
+  // The server has lost its socket, or hangs.
   await stop(pid);
   return null;
 }
 
-/** A server that was just started by somebody else may still recover. */
+/** Milliseconds. A server that another process has just started may still recover. */
 const ADOPT_LIMIT_MS = 15_000;
 
 function isAlive(pid: number): boolean {
@@ -120,7 +120,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** null when another server holds the folder, or what is left of one that was killed. */
+/** null when another server holds the folder, or the remains of one that was killed do. */
 async function start(cluster: Cluster, deadline: number): Promise<number | null> {
   const log = await openLog(cluster.log);
   const child = cluster.user.spawn(join(cluster.bin, "postgres"), serverArguments(cluster), log.file.fd);
@@ -130,7 +130,7 @@ async function start(cluster: Cluster, deadline: number): Promise<number | null>
   await log.file.close();
   const isOver = () => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
   try {
-    // Ready is a lock file that names this process, for the old one may still be there, and an answer.
+    // The server is ready when it answers and the lock file names this process. The old file may still be there.
     const ready = await waitUntil(async () => {
       if (isOver()) return false;
       return (await lockHolder(cluster)) === child.pid && (await canConnect(cluster)) ? true : null;
@@ -145,7 +145,10 @@ async function start(cluster: Cluster, deadline: number): Promise<number | null>
   }
 }
 
-/** Appended to, for two servers may write at once before one of them gives way; begun anew when it is long. */
+/**
+ * Opens the log for appending, because two servers may write at once before one of them gives up. A long log is
+ * truncated.
+ */
 async function openLog(path: string): Promise<{ file: FileHandle; length: number }> {
   const file = await open(path, "a", 0o600);
   let { size } = await file.stat();
@@ -189,7 +192,7 @@ async function canConnect(cluster: Cluster): Promise<boolean> {
 async function createDatabase(cluster: Cluster): Promise<void> {
   const client = openClient(urlOf(cluster, "postgres"), "bedrock start");
   try {
-    // Whoever starts or adopts the server at the same time looks when this one has looked.
+    // Other processes that start or adopt the server at the same time look after this one.
     await client`select pg_advisory_lock(hashtext(${DATABASE}))`;
     const found = await client`select from pg_database where datname = ${DATABASE}`;
     if (found.length === 0) await client`create database ${client(DATABASE)}`;
@@ -209,7 +212,7 @@ async function stop(pid: number): Promise<void> {
   throw new Error(`PostgreSQL (process ${pid}) does not stop.`);
 }
 
-/** Asks until the answer is not null; null when the time is over. */
+/** Asks until the answer is not null; resolves to null when the time is over. */
 async function waitUntil<T>(ask: () => Promise<T | null>, limitMs: number): Promise<T | null> {
   const deadline = performance.now() + limitMs;
   for (;;) {

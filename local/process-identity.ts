@@ -1,20 +1,20 @@
 /**
- * Owns: telling a process from another one that was given the same number later. A number alone is never
- * enough to send a signal to a process that somebody else started.
+ * Owns: distinguishing a process from a later one with the same id. An id alone is never enough to signal a process
+ * that another process started.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** A process and when it started, in words that no other process of this machine ever shares. */
+/** A process id and its start time; no other process of this machine ever has both. */
 export type ProcessIdentity = { readonly pid: number; readonly startedAt: string };
 
-/** The identity of a running process; null when there is none, or only its unreaped remains. */
+/** The identity of a running process; null when there is none, or only a zombie. */
 export function identify(pid: number): ProcessIdentity | null {
   const startedAt = process.platform === "linux" ? startOnLinux(pid) : startByPs(pid);
   return startedAt === null ? null : { pid, startedAt };
 }
 
-/** The very process that was identified is still running. */
+/** True if the process that was identified still runs. */
 export function isRunning(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startedAt === identity.startedAt;
 }

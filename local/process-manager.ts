@@ -17,11 +17,11 @@ export type ProcessManager = {
    * @throws StartError when it does not become ready.
    */
   start(spec: ProcessSpec): Promise<void>;
-  /** The number of a running process, else null. */
+  /** The id of a running process, else null. */
   pidOf(name: string): number | null;
   /** Ends all: one group of `stopOrder` after the other, those of a group together. */
   stop(): Promise<void>;
-  /** Ends all at once, without asking. */
+  /** Kills all at once. */
   kill(): void;
 };
 
@@ -67,8 +67,8 @@ export function createProcessManager(options: ProcessManagerOptions): ProcessMan
 const LEFTOVER_GRACE = 2000;
 
 /**
- * Ends the processes that an earlier `npm start` on the same `runDir` could not end. One whose number now belongs to
- * another process is left alone.
+ * Ends the processes that an earlier `npm start` on the same `runDir` could not end. If an id now belongs to another
+ * process, that process is left alone.
  */
 export async function stopLeftovers(
   options: Pick<ProcessManagerOptions, "runDir" | "stopOrder" | "say">,

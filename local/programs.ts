@@ -1,15 +1,15 @@
-/** Owns: which programs the machine must have for the agent's tools to work; what installs them is the person's choice. */
+/** Owns: the programs that the agent's tools need on the machine. The user decides how to install them. */
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { StartError } from "./start-error.ts";
 
-/** By the name of their Debian package. */
+/** Programs with the names of their Debian packages. */
 const NEEDED = new Map([
   ["perl", "perl"],
   ["rg", "ripgrep"],
 ]);
 
-/** @throws StartError that names what is not on the path. */
+/** @throws StartError that names the programs that are not on the path. */
 export function checkPrograms(path = process.env["PATH"] ?? ""): void {
   const missing = [...NEEDED.keys()].filter((program) => !isOn(path, program));
   if (missing.length === 0) return;

@@ -1,9 +1,9 @@
 /**
- * Owns: telling the person what takes long. What is done within a second is not mentioned; what takes longer is,
+ * Owns: telling the user about work that takes long. Work that ends within a second is not mentioned. Longer work is,
  * with its latest news every few seconds.
  */
 
-/** Told one sentence at a time; it decides itself which of them are worth a line. */
+/** Receives one sentence at a time, and decides which of them to print. */
 export type Report = (sentence: string) => void;
 
 export type ProgressOptions = {
@@ -14,7 +14,7 @@ export type ProgressOptions = {
   readonly interval?: number;
 };
 
-/** Runs `work`, which reports its news; the result or the failure is the work's own. */
+/** Runs `work`, which reports its news. Resolves and rejects as `work` does. */
 export async function withProgress<T>(
   what: string,
   options: ProgressOptions,
@@ -26,7 +26,7 @@ export async function withProgress<T>(
   let news = "";
   let lines = 0;
   const tell = () => {
-    // Old news with a new time still shows that it is alive.
+    // Old news with a new time still shows that the work goes on.
     write(news === "" ? `${what} … ${seconds()}` : `${what}: ${news} … ${seconds()}`);
     lines++;
     timer = setTimeout(tell, interval);

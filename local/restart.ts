@@ -1,7 +1,7 @@
 /**
- * Owns: telling the conversations that the whole system was down (REQ-BED-007). It is said before a worker polls, so
- * that nobody goes on first.
- * Not here: what a conversation makes of it (machine/).
+ * Owns: telling the conversations that the whole system was down (REQ-BED-007). This happens before a worker polls, so
+ * that no conversation goes on first.
+ * Not here: how a conversation reacts to it (machine/).
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Client, WorkflowNotFoundError } from "@temporalio/client";
@@ -21,7 +21,7 @@ const WORKING: readonly State["kind"][] = [
   "cancelling",
   "awaiting_continuation",
 ];
-/** A continuation is asked for again, whatever the policy. */
+/** A continuation is requested again, whatever the policy. */
 const GOES_ON: State["kind"] = "awaiting_continuation";
 const AT_ONCE = 16;
 
@@ -33,31 +33,35 @@ export type RestartOptions = {
   readonly databaseUrl: string;
   readonly taskQueue: string;
   readonly policy: RestartPolicy;
-  /** The workflows cannot read their histories any more (the key is another): each is begun anew, from its row. */
+  /**
+   * True if the workflows can no longer read their histories, because the key has changed: each begins again from its
+   * row.
+   */
   readonly anew?: boolean;
   readonly onProgress?: Report;
 };
 
 export type Announced = {
-  /** How many conversations were told. */
+  /** The number of conversations that were told of the restart. */
   readonly told: number;
   /** Resolves when none of them looks busy any more; needs a worker. */
   readonly atRest: () => Promise<void>;
 };
 
 /**
- * Sends `restarted` to every open conversation, with its row as it is: a workflow that is elsewhere, because Temporal's
- * database came back as it was earlier, loads the row. One whose row is in a working state although its workflow is gone
- * (the Temporal database was lost) is started anew, so that it does not look busy for ever.
+ * Sends `restarted` to every open conversation, with the version of its row. A workflow with another version, because
+ * Temporal's database came back as it was earlier, loads the row. If the workflow is gone (the Temporal database was
+ * lost) and the row is in a working state, a new workflow is started. Without it the conversation would look busy for
+ * ever.
  */
 export async function sendRestarted(options: RestartOptions): Promise<Announced> {
   const { client, databaseUrl, taskQueue, policy, onProgress } = options;
-  // What Temporal lists may be seconds old, so the rows are asked too.
+  // Temporal's list may be seconds old, so the rows are read, too.
   const ids = await workingConversations(databaseUrl);
   const query = `WorkflowType = "${CONVERSATION_WORKFLOW}" AND ExecutionStatus = "Running" AND TaskQueue = "${taskQueue}"`;
   for await (const { workflowId } of client.workflow.list({ query })) ids.add(workflowId);
 
-  // Whoever works now has worked when the system went down: nobody polls yet.
+  // No worker polls yet: a conversation that works now was working when the system went down.
   const rows = await countRestart(databaseUrl, [...ids]);
   const working = new Set([...rows.values()].flatMap(({ id, isWorking }) => (isWorking ? [id] : [])));
   const rest = [...ids];
@@ -75,7 +79,7 @@ export async function sendRestarted(options: RestartOptions): Promise<Announced>
   };
 }
 
-/** Whether there is, or now is, a workflow that was told. */
+/** Resolves to whether a workflow got the signal, an existing or a new one. */
 async function sendTo(
   { client, taskQueue, policy, anew = false }: RestartOptions,
   id: string,
@@ -109,8 +113,8 @@ async function sendTo(
 }
 
 /**
- * Ready means that who looks now does not find a conversation at work that nobody works on. Nothing depends on it: where
- * Postgres cannot be asked, or the driver loses a query, the start goes on when the time is over.
+ * After `ready`, no client should see a conversation in a working state on which no worker works. Nothing else depends
+ * on it: where Postgres does not answer, or the driver loses a query, the start goes on when the time is over.
  */
 async function comeToRest(databaseUrl: string, working: ReadonlySet<string>): Promise<void> {
   if (working.size === 0) return;
@@ -142,7 +146,7 @@ async function workingConversations(
   }
 }
 
-/** What the row of a conversation says; `revision` and `revisionId` are its version. */
+/** The row of a conversation; `revision` and `revisionId` are its version. */
 type Row = {
   readonly id: string;
   readonly revision: number;
@@ -151,7 +155,10 @@ type Row = {
   readonly isWorking: boolean;
 };
 
-/** From now on nothing begins that was ordered before: a task may have waited in Temporal for a worker. */
+/**
+ * Counts the restart in each row. From then on no effect begins that was ordered before: its task may have waited in
+ * Temporal for a worker.
+ */
 async function countRestart(databaseUrl: string, ids: readonly string[]): Promise<ReadonlyMap<string, Row>> {
   if (ids.length === 0) return new Map();
   const sql = openClient(databaseUrl, "bedrock start");

@@ -1,7 +1,7 @@
 /**
- * Owns: running one of our programs as a person does: `node local/run.mjs worker.ts`. All of them are compiled once per
- * content of the sources and kept, because compiling on the way in (tsx) costs each process more than a second.
- * Plain JavaScript: it is what runs the TypeScript. Packages stay what they are and are imported from `node_modules`.
+ * Owns: running one of our programs, as a user does: `node local/run.mjs worker.ts`. All programs are compiled once per
+ * content of the sources, and the result is kept. Compiling at each import (tsx) costs every process more than a
+ * second. Plain JavaScript: it runs the TypeScript. Packages are not compiled, but imported from `node_modules`.
  *
  * `--compile` in place of a program compiles only. A program followed by `--secrets-fd=3` gets its secrets by that
  * descriptor (secrets.mjs).
@@ -27,6 +27,7 @@ const FOLDERS = [
   "protocol",
   "sandbox",
   "tools",
+  "worker",
   "workflows",
 ];
 
@@ -35,7 +36,7 @@ const COMPILE_ONLY = "--compile";
 const [, , program = "", option = ""] = process.argv;
 if (program !== COMPILE_ONLY && !PROGRAMS.includes(program))
   throw new Error(`Not a program: ${program}. There are ${PROGRAMS.join(", ")}.`);
-// Both before anything else: whatever is started from here on would inherit them.
+// Both come before anything else: every process that is started later would inherit them.
 const secrets = secretsBy(option === "--secrets-fd=3" ? 3 : null);
 closeInherited();
 const folder = await compiled();
@@ -55,12 +56,12 @@ function secretsBy(fd) {
   }
 }
 
-/** The folder of the programs that belong to the sources as they are. */
+/** The folder with the programs that were compiled from the present sources. */
 async function compiled() {
   const folder = join(CACHE, hashOfSources());
   if (existsSync(folder)) return folder;
   const { build } = await import("esbuild");
-  // Two processes may compile at once; either's result will do, but not half of one.
+  // Two processes may compile at once. The result of either is good, but not half of one.
   const temporary = `${folder}.${process.pid}`;
   await build({
     entryPoints: PROGRAMS.map((entry) => join(ROOT, entry)),
@@ -88,7 +89,7 @@ async function compiled() {
   return folder;
 }
 
-/** Files that lie beside a source are found from where the source is, not from where it was compiled to. */
+/** Keeps the sources' own paths in the compiled code, so that it finds files that lie beside a source. */
 function keepPlaces({ onLoad }) {
   onLoad({ filter: /\.ts$/ }, ({ path }) => ({
     loader: "ts",
@@ -99,7 +100,7 @@ function keepPlaces({ onLoad }) {
 }
 
 function hashOfSources() {
-  // The place of the sources is in what is compiled (keepPlaces).
+  // The compiled code contains the path of the sources (keepPlaces).
   const hash = createHash("sha256")
     .update(ROOT)
     .update(readFileSync(join(ROOT, "package-lock.json")));

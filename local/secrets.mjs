@@ -1,18 +1,18 @@
 /**
- * Owns: which settings are secrets, how a process gets them, and that they stand in no environment. A command with the
- * person's rights reads the environment of every process of theirs in /proc, as it was when that began.
+ * Owns: which settings are secrets, how a process gets them, and removing them from its environment. A command with the
+ * user's rights can read the environment of each of the user's processes in /proc, as it was when the process began.
  * Plain JavaScript: it runs before anything is compiled (run.mjs).
  */
 import { closeSync, fstatSync, openSync, readFileSync, writeSync } from "node:fs";
 
-/** Each may also be in a file of its own, or come out of a pipe, that `NAME_FILE` names. */
+/** For each, `NAME_FILE` may instead name a file of its own, or a pipe. */
 export const SECRETS = ["ANTHROPIC_API_KEY", "API_TOKEN", "DATABASE_URL", "PAYLOAD_KEY"];
 
-/** One of them cannot be had; the message says what to do. */
+/** A secret cannot be read; the message says what to do. */
 export class SecretError extends Error {}
 
 /**
- * Takes them out of the environment of this process, for good.
+ * Returns the secrets, and takes them out of the environment of this process, for good.
  *
  * @param fd the descriptor by which the parent hands them over, as a JSON object; null: there is none
  * @throws SecretError
@@ -59,16 +59,16 @@ function readSecret(setting, file) {
   throw new SecretError(`${setting}: others than its owner can open ${file}. Run: chmod 600 ${file}`);
 }
 
-/** Where in /proc/self/stat, counted from the field behind the program's name. */
+/** Indexes in /proc/self/stat, counted from the field after the program's name. */
 const [ENV_START, ENV_END] = [47, 48];
 
-/** What /proc shows is the memory in which the process was given its environment: only writing there changes it. */
+/** /proc shows the memory in which the process was given its environment, so only writing to that memory changes it. */
 function blankOut() {
   try {
     const stat = readFileSync("/proc/self/stat", "latin1");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [start, end] = [Number(fields[ENV_START]), Number(fields[ENV_END])];
-    // A character a byte, so that lengths are those of the memory.
+    // One character for each byte, so that lengths are those of the memory.
     const block = readFileSync("/proc/self/environ", "latin1");
     if (block.length !== end - start) return;
     const memory = openSync("/proc/self/mem", "r+");

@@ -1,5 +1,5 @@
 /**
- * Owns: what must be there before anything else of the project can run: a Node that is new enough and the packages of
+ * Owns: the prerequisites of everything else in the project: a Node that is new enough and the packages of
  * package-lock.json. Plain JavaScript without dependencies: it runs before `node_modules` exists.
  *
  * `--test` also gets the Temporal server, which may take minutes once, with its progress on the terminal.
@@ -51,7 +51,7 @@ async function ensurePackages() {
   writeFileSync(STAMP, wanted);
 }
 
-/** Somebody ran `npm ci` by hand: what npm noted down is what the lock says. */
+/** True after `npm ci` by hand: npm's record of the installed packages agrees with the lock. */
 function matches(lock) {
   try {
     const noted = join(ROOT, "node_modules", ".package-lock.json");
@@ -76,7 +76,7 @@ function isForHere({ os, cpu, libc }) {
   );
 }
 
-/** null, or what npm said when it failed. */
+/** Resolves to null, or to npm's output when it failed. */
 function npmCi() {
   const startedAt = Date.now();
   const seconds = () => `${Math.round((Date.now() - startedAt) / 1000)} s`;
@@ -117,7 +117,7 @@ function explain(output) {
   return `npm ci failed:\n${cause(output)}`;
 }
 
-/** What npm says of the cause: its first lines, without its own usage text and stacks. */
+/** The cause in npm's output: its first lines, without its own usage text and stacks. */
 function cause(output) {
   const lines = output.split("\n").filter((line) => !/^npm warn|^\s+at |^(npm error)?\s*$/.test(line));
   const usage = lines.findIndex((line) => /Clean install a project|Usage:/.test(line));

@@ -1,6 +1,6 @@
-/** Owns: failures that the person who starts the system can do something about. Their message is shown alone. */
+/** Owns: failures that the user who starts the system can do something about. Only their message is shown. */
 
-/** `message` is plain text for a person: what is missing, and what to do next. */
+/** `message` is plain text for a user: what is missing, and what to do next. */
 export class StartError extends Error {
   override readonly name = "StartError";
 }

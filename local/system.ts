@@ -32,19 +32,19 @@ import { hiddenAddress, serveUi } from "./temporal/ui.ts";
 
 export type System = {
   /**
-   * Brings everything up and says where it is.
+   * Starts everything and prints the addresses.
    *
    * @returns the address at which requests are answered.
    * @throws StartError
    */
   start(): Promise<string>;
-  /** Ends everything in order, whatever of it was started; within 10 seconds. */
+  /** Ends everything that was started, in order; within 10 seconds. */
   stop(): Promise<void>;
   /** Ends everything at once. */
   kill(): void;
 };
 
-/** @param say prints a line for the person. */
+/** @param say prints a line for the user. */
 export function createSystem(given: Config, say: (line: string) => void): System {
   const folders = dataFolders(given.dataDir);
   const processes = createProcessManager({ ...folders, stopOrder: STOP_ORDER, say });
@@ -58,7 +58,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
     return withProgress(what, { write: say }, work);
   };
 
-  /** One that fails interrupts the others; all have come to an end before it is told. */
+  /** A start that fails interrupts the others. The error is thrown after all of them have come to an end. */
   const together = async <T extends readonly Promise<unknown>[]>(
     starts: readonly [...T],
   ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> => {
@@ -109,13 +109,16 @@ export function createSystem(given: Config, say: (line: string) => void): System
   /** The address of the model, null for the provider's own. */
   const startModel = async (): Promise<string | null> => {
     if (!given.scriptedModel) return given.anthropicBaseUrl;
-    // Kept over its restarts; nothing outside has to know it.
+    // The model keeps this port when it is restarted; nothing outside has to know it.
     const port = await freePort();
     await step("Scripted model", () => processes.start(scriptedProcess(port)));
     return `http://127.0.0.1:${port}`;
   };
 
-  /** With servers of one's own other hosts need it, too: there it is given, or there is none. */
+  /**
+   * With a Temporal server of the user's own, other hosts need the key, too. Then the settings give it, or there is
+   * none.
+   */
   const payloadKey = (): { readonly key: Uint8Array | null; readonly isNew: boolean } =>
     given.payloadKey === null && given.temporalAddress === null
       ? keepPayloadKey(given.dataDir)

@@ -1,6 +1,6 @@
 /**
- * Owns: Stop (REQ-BED-005). A cancel takes effect at once where nothing is in flight; else the state is
- * `cancelling` until the last of it is dead, and only then is the run over.
+ * Owns: Stop (REQ-BED-005). If nothing is in flight, a cancel takes effect at once. Otherwise the state is `cancelling`
+ * until everything in flight has ended; only then is the run over.
  */
 import { aggregate, fail, running, tellFinished, waiting } from "./children.ts";
 import { cancelContinuation } from "./continuation.ts";
@@ -11,7 +11,7 @@ import { answerCall, skipAll } from "./round.ts";
 import { failSubAgent, finishRun } from "./run.ts";
 import { toModel, toPerson } from "./wording.ts";
 
-/** Never refused and never an error: where there is nothing to cancel, nothing happens. */
+/** Never rejected and never an error: if there is nothing to cancel, nothing happens. */
 export function onCancel(draft: Draft, by: CancelledBy, clearQueue: boolean): void {
   if (clearQueue && draft.conversation.queue.length > 0) draft.set({ queue: [] });
   const { state, time: since } = draft;
@@ -65,7 +65,9 @@ export function onRequestStopped(draft: Draft, state: Cancelling): void {
   endCancelled(draft, state.by);
 }
 
-/** The tool's process tree is dead. What it had printed is kept; whatever it answered, it was cancelled. */
+/**
+ * The tool's process tree is dead. Its output so far is kept, and its status is `cancelled` whatever the tool returned.
+ */
 export function onToolStopped(
   draft: Draft,
   state: Extract<Cancelling, { stopping: "tool" }>,
@@ -85,7 +87,10 @@ export function onSubAgentsStopped(
   endCancelled(draft, state.by);
 }
 
-/** The call that was stopped says so after what it had to say; those after it never ran. */
+/**
+ * Answers the stopped call with its output and a note that it was stopped, and skips the calls after it: they never
+ * ran.
+ */
 export function answerCancelled(
   draft: Draft,
   call: ToolCall,

@@ -1,6 +1,7 @@
 /**
- * Owns: the bookkeeping of one `spawn_agents` call (REQ-BED-008): which sub-agents run, wait and have finished.
- * `pending` + `finished` is constant, and `pending` strictly falls; the first MAX_PARALLEL_SUB_AGENTS of it run.
+ * Owns: the bookkeeping of one `spawn_agents` call (REQ-BED-008): which sub-agents run, wait and have finished. The
+ * number of `pending` and `finished` together is constant, and `pending` only shrinks. The first
+ * MAX_PARALLEL_SUB_AGENTS of `pending` run.
  */
 import { MAX_PARALLEL_SUB_AGENTS } from "./control-tools.ts";
 import type { Children, Round, SubAgentOutcome, SubAgentTask, ToolCall } from "./conversation.ts";
@@ -30,7 +31,7 @@ export function withOutcome(children: Children, id: string, outcome: SubAgentOut
   };
 }
 
-/** Starts those that have come into the first places. */
+/** Starts the sub-agents that have moved up into the running part of `pending`. */
 export function spawnFreed(draft: Draft, before: Children, after: Children): void {
   const started = new Set(running(before.pending).map((child) => child.id));
   for (const child of running(after.pending)) if (!started.has(child.id)) spawn(draft, child);
@@ -45,7 +46,7 @@ export const waiting = (pending: readonly SubAgentTask[]): readonly SubAgentTask
 
 /** Records outcomes for children that will not report any more. */
 export function fail(children: Children, ids: readonly SubAgentTask[], outcome: SubAgentOutcome): Children {
-  // Taken apart, because callers pass a whole state, of which nothing else may come back.
+  // Callers pass a whole state: none of its other fields may be returned.
   const { pending, finished, all } = children;
   const before: Children = { pending, finished, all };
   return ids.reduce((rest, child) => withOutcome(rest, child.id, outcome) ?? rest, before);

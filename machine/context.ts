@@ -9,7 +9,7 @@ export type Limits = {
   readonly queued: number;
   /** Attempts of one LLM request in all (REQ-BED-006). */
   readonly attempts: number;
-  /** A Retry-After beyond this many milliseconds fails at once instead of waiting. */
+  /** Milliseconds. A request with a longer Retry-After fails at once instead of waiting. */
   readonly longestRetryMs: number;
   /** Requests that continue a text cut off by max_tokens. */
   readonly truncations: number;

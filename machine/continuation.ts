@@ -1,6 +1,6 @@
 /**
- * Owns: the end of a conversation whose context is full (REQ-BED-019 to 021, 023, 024): the request for a
- * summary, and the summary as the conversation's last word.
+ * Owns: the end of a conversation whose context is full (REQ-BED-019 to 021, 023, 024): the request for a summary, and
+ * the summary with which the conversation ends.
  */
 import type { StateOf, ToolCall } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
@@ -13,12 +13,12 @@ import { countUsage } from "./count-usage.ts";
 import { addTokens } from "./usage.ts";
 import { summaries, toPerson } from "./wording.ts";
 
-/** REQ-BED-020: asks for the summary; the calls that will not run are named in the prompt. */
+/** REQ-BED-020: requests the summary. The prompt names the calls that will not run. */
 export function startContinuation(draft: Draft, rejectedToolCalls: readonly ToolCall[]): void {
   requestContinuation(draft, { rejectedToolCalls, triggerUsage: draft.conversation.lastUsage }, 1);
 }
 
-/** Asks (again) under a new generation id. */
+/** Requests the summary, for the first time or again, under a new generation id. */
 export function requestContinuation(draft: Draft, cause: Cause, attempt: number): void {
   const { rejectedToolCalls, triggerUsage } = cause;
   const requestId = draft.newId();
@@ -33,7 +33,7 @@ export function requestContinuation(draft: Draft, cause: Cause, attempt: number)
   draft.start({ kind: "request_continuation", requestId, attempt, rejectedToolCalls });
 }
 
-/** REQ-BED-023: by hand, from idle or after an error, at any usage. */
+/** REQ-BED-023: a person starts the continuation, from idle or after an error, at any usage. */
 export function onTriggerContinuation(draft: Draft): Rejection | null {
   if (draft.context.isSubAgent) return { code: "sub_agent_read_only", message: toPerson.subAgentReadOnly };
   switch (draft.state.kind) {
@@ -59,7 +59,7 @@ export function onTriggerContinuation(draft: Draft): Rejection | null {
   }
 }
 
-/** A blank summary is none. */
+/** A blank summary counts as a failure. */
 export function onSummary(draft: Draft, state: Pending, response: Response): void {
   countUsage(draft, response);
   const texts = response.content.flatMap((block) =>
@@ -88,7 +88,7 @@ type Response = Extract<ConversationEvent, { kind: "llm_response" }>;
 type Pending = StateOf<"awaiting_continuation">;
 type Cause = Pick<Pending, "rejectedToolCalls" | "triggerUsage">;
 
-/** A continuation by hand belongs to no run and stops none. */
+/** A continuation that a person started belongs to no run and stops none. */
 function exhaust(
   draft: Draft,
   summary: string,

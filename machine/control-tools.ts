@@ -1,6 +1,7 @@
 /**
- * Owns: the inputs of the tools that the machine itself answers, checked by plain guards because no schema
- * library may enter a workflow. Their descriptions for the model are in tools/control.ts.
+ * Owns: checking the inputs of the tools that the machine itself answers. The checks are plain guards, because no
+ * schema library may enter a workflow.
+ * Not here: the tools' descriptions for the model (tools/control.ts).
  */
 import type { SubAgentTask } from "./conversation.ts";
 import type { Json, JsonObject } from "./message.ts";
@@ -10,7 +11,7 @@ export const UPGRADE_TOOL = "request_mode_upgrade";
 export const SPAWN_TOOL = "spawn_agents";
 export const SUBMIT_TOOL = "submit_result";
 
-/** Tools that write files: answered by the machine, not run, in Restricted mode (REQ-PATCH-009). */
+/** Tools that write files. In Restricted mode the machine answers them and does not run them (REQ-PATCH-009). */
 export const WRITING_TOOLS: readonly string[] = ["write", "edit", "patch"];
 
 export const MAX_SUB_AGENTS_A_CALL = 16;
@@ -76,7 +77,7 @@ const isList = (value: Json | undefined): value is readonly Json[] => Array.isAr
 const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !isList(value);
 const isText = (value: Json | undefined): value is string => typeof value === "string" && value.trim() !== "";
-/** As at the API. */
+/** The same form as in the API. */
 const isModel = (value: Json): value is string =>
   typeof value === "string" && /^[\w.:/@-]{1,200}$/.test(value);
 const isSeconds = (value: Json): value is number =>

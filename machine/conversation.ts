@@ -2,21 +2,12 @@
  * Owns: the one value that a conversation is. Plain data, serialisable, never mutated.
  * Not here: how it changes (transition.ts), what is stored beside it (message.ts).
  */
-import type {
-  Block,
-  Delivery,
-  ErrorKind,
-  ImageBlock,
-  Json,
-  RunStopReason,
-  TokenUsage,
-  ToolStatus,
-} from "./message.ts";
+import type { Delivery, ErrorKind, ImageBlock, Json, TokenUsage, ToolStatus } from "./message.ts";
 
 /** REQ-BED-014. */
 export type Mode = "restricted" | "unrestricted";
 
-/** Why a call cannot run whatever its name. */
+/** Why a call cannot run, whatever tool it names. */
 export type CallDefect = "malformed_json" | "truncated" | "too_long";
 
 export type ToolCall = {
@@ -32,7 +23,7 @@ export type CompletedCall = { readonly toolCallId: string; readonly status: Tool
 /** A failed request that will be asked again: when (RFC 3339) and why. */
 export type Retry = { readonly at: string; readonly errorKind: ErrorKind; readonly message: string };
 
-/** The calls of a response that come after the present one, and those that are over. */
+/** The calls of a response after the current one, and the calls that are completed. */
 export type Round = { readonly remaining: readonly ToolCall[]; readonly completed: readonly CompletedCall[] };
 
 export type SubAgentTask = {
@@ -135,11 +126,11 @@ export type Run = {
   readonly cycleId: string;
   /** LLM requests ordered so far; the runaway cap counts these. */
   readonly requests: number;
-  /** Times in a row that a text was cut by max_tokens and asked on. */
+  /** How often in a row max_tokens cut a text off and the model was asked to continue it. */
   readonly truncations: number;
   /** Times that a sub-agent was reminded to submit its result. */
   readonly reminders: number;
-  /** The person denied an upgrade in the present round: a second request is not asked again. */
+  /** The person denied an upgrade in the current round: a second request is denied without asking the person. */
   readonly upgradeDenied: boolean;
 };
 
@@ -147,12 +138,12 @@ export type Conversation = {
   readonly state: State;
   readonly mode: Mode;
   readonly queue: readonly QueuedMessage[];
-  /** The queue waits until the person's next run has ended (second error in a row, restart). */
+  /** The queue waits until the person's next run has ended (after a second error in a row, or a restart). */
   readonly queuePaused: boolean;
   readonly usage: Usage;
-  /** Of the last response; what a continuation is triggered by. */
+  /** Token counts of the last response; a continuation keeps them as its `triggerUsage`. */
   readonly lastUsage: TokenUsage;
-  /** `context.warned` was said. */
+  /** The notice `context.warned` was sent. */
   readonly warned: boolean;
   /** The sequence of the last message. */
   readonly sequence: number;
@@ -160,7 +151,7 @@ export type Conversation = {
   readonly hasMessages: boolean;
   readonly run: Run | null;
   readonly errorsInARow: number;
-  /** The last approval that was decided: a repeated decision answers as the first. */
+  /** The last decision on an approval: repeating this decision gets the same answer. */
   readonly lastDecision: { readonly toolCallId: string; readonly decision: Decision } | null;
 };
 
@@ -212,7 +203,7 @@ export function awaitedOperation(state: State): string | null {
   }
 }
 
-/** A run is in progress: nothing but its own outcomes, a cancel or a decision ends this state. */
+/** A run is in progress: only its own outcomes, a cancel, a decision or a restart end this state. */
 export function isWorking(state: State): boolean {
   switch (state.kind) {
     case "awaiting_llm":
@@ -231,5 +222,3 @@ export function isWorking(state: State): boolean {
       return false;
   }
 }
-
-export type { Block, RunStopReason };

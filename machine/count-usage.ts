@@ -1,11 +1,11 @@
-/** Owns: what a response's token counts change (REQ-BED-012), and the warning that is said once (REQ-BED-023). */
+/** Owns: what a response's token counts change (REQ-BED-012), and the warning, which is sent once (REQ-BED-023). */
 import type { Draft } from "./draft.ts";
 import type { TokenUsage } from "./message.ts";
 import { afterResponse, contextRatio, isWarning } from "./usage.ts";
 
 type Counted = { readonly usage: TokenUsage; readonly contextWindow?: number };
 
-/** `contextWindow` as known now; without it, as known when the run of the workflow began. */
+/** `contextWindow` is the one known when the model answered; without it, the one known when the workflow run began. */
 export function countUsage(
   draft: Draft,
   { usage: response, contextWindow = draft.context.contextWindow }: Counted,

@@ -1,14 +1,17 @@
 /**
- * Owns: a cycle as the model was served: what went in, what came out, which results were fed back (request-cycle
- * model, section 6.1, InferenceRound).
+ * Owns: a cycle as rounds with the model: a round's input, its output, and the results that the next round reads
+ * (request-cycle model, section 6.1, InferenceRound).
  * Not here: which messages make a cycle (cycles.ts).
  */
 import type { Message, TokenUsage } from "./message.ts";
 
-/** One answer of the model. A request without one (failed, cancelled, under way) stored nothing and is no round. */
+/**
+ * One response of the model. A request without a response (failed, cancelled, in flight) stores nothing and makes no
+ * round.
+ */
 export type Round = {
   readonly requestId: string;
-  /** What the model had not read before: ids of the cycle's messages for it since the output before this one. */
+  /** Ids of the cycle's messages for the model since the previous output: the model had not read them before. */
   readonly input: readonly string[];
   /** The id of the agent message. */
   readonly output: string;
@@ -42,7 +45,7 @@ export function roundsOf(messages: readonly Message[]): Round[] {
       case "system":
         input.push(message.id);
         break;
-      // For the person, or about the run: the model does not read them.
+      // These are for the person, or about the run: the model does not read them.
       case "note":
       case "error":
       case "continuation":

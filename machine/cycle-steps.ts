@@ -1,5 +1,5 @@
 /**
- * Owns: a cycle as people read it: the user's messages, and blocks of one text each with the tool calls that
+ * Owns: a cycle as people read it: the user's messages and AI blocks. An AI block is one text with the tool calls that
  * follow it, grouped (request-cycle model, section 6.2, ResolutionStep).
  * Not here: which messages make a cycle (cycles.ts).
  */
@@ -7,11 +7,11 @@ import type { Delivery, Json, Message, ProviderBlock, ToolOutcome, ToolStatus } 
 
 export type Step = UserStep | AiBlock;
 
-export type UserStep = { readonly kind: "user"; readonly messageId: string; readonly delivery: Delivery };
+type UserStep = { readonly kind: "user"; readonly messageId: string; readonly delivery: Delivery };
 
 export type AiBlock = {
   readonly kind: "ai_block";
-  /** null: calls without a text before them. The text of a reasoning that the provider encrypted is empty. */
+  /** null: calls without a text before them. A reasoning that the provider encrypted has an empty text. */
   readonly item: { readonly type: "assistant" | "reasoning"; readonly text: string } | null;
   readonly groups: readonly ToolGroup[];
 };
@@ -26,14 +26,14 @@ export type StepCall = {
   readonly toolCallId: string;
   readonly name: string;
   readonly input: Json;
-  /** null, both of them, until the call has its result. Milliseconds; 0 for a call that never ran. */
+  /** `status` and `durationMs` are null until the call has its result. Milliseconds; 0 for a call that never ran. */
   readonly status: ToolStatus | null;
   readonly durationMs: number | null;
 };
 
 /**
- * The steps of one cycle. Results are attached to their calls; they and all else that is neither the user's nor
- * the model's make no step, and neither do they part calls that are adjacent without them.
+ * The steps of one cycle. Only messages of the user and of the model make steps; results are attached to their calls.
+ * All other messages make no step, and do not separate calls that are adjacent without them.
  */
 export function stepsOf(messages: readonly Message[]): Step[] {
   const outcomes = outcomesOf(messages);
@@ -84,7 +84,7 @@ function callIn(block: ProviderBlock, outcomes: Outcomes): StepCall {
   };
 }
 
-/** A field of a block, which may lack it: blocks are kept as the provider sent them. */
+/** A text field of a block. The block may lack it, because blocks are stored as the provider sent them. */
 function stringIn(block: ProviderBlock, field: string): string {
   const value = block[field];
   return typeof value === "string" ? value : "";
@@ -95,7 +95,7 @@ type OpenGroup = ToolGroup & { readonly calls: StepCall[] };
 /** Steps under construction. */
 class StepList {
   readonly done: Step[] = [];
-  /** Of the last ai-block, if no user step came after it. */
+  /** The groups of the last AI block, if no user step came after it. */
   #groups: OpenGroup[] | null = null;
 
   addUser(messageId: string, delivery: Delivery): void {

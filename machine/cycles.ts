@@ -7,9 +7,12 @@ import { roundsOf, type Round } from "./cycle-rounds.ts";
 import { stepsOf, type Step } from "./cycle-steps.ts";
 import type { Message, RunStopReason } from "./message.ts";
 
-/** A root message, everything that came of it, and the run_stop that ended it. It is open without a run_stop. */
+/**
+ * A root message, the messages that follow from it, and the run_stop that ended its run. Without a run_stop the cycle
+ * is open.
+ */
 export type RequestCycle = {
-  /** A direct message or follow-up, a sub-agent's task too; its id is the cycle's, and the messages' `cycleId`. */
+  /** A direct message, a follow-up or a sub-agent's task. Its id is the cycle's id and the messages' `cycleId`. */
   readonly root: Message;
   /** In order, the root first; the run_stop, if there is one, last. */
   readonly messages: readonly Message[];
@@ -19,8 +22,8 @@ export type RequestCycle = {
 export type Cycles = { readonly cycles: readonly RequestCycle[]; readonly between: readonly string[] };
 
 /**
- * The cycles of messages given one after the other. To start at any root message, rather than at the first
- * message, gives the same cycles from there on: nothing is carried from one cycle to the next.
+ * The cycles of messages that are added one after the other. A fold may start at any root message and gives the same
+ * cycles from there on: it carries nothing from one cycle to the next.
  */
 export class CycleFold {
   readonly #ended: RequestCycle[] = [];
@@ -40,7 +43,7 @@ export class CycleFold {
     }
   }
 
-  /** A value of its own, which no later message changes. A cycle that has ended is the same object each time. */
+  /** A snapshot that later messages do not change. A cycle that has ended is the same object each time. */
   result(): Cycles {
     const open = this.#open === null ? [] : [{ ...this.#open, messages: [...this.#open.messages] }];
     return { cycles: [...this.#ended, ...open], between: [...this.#between] };
@@ -70,13 +73,13 @@ export type Cycle = {
   readonly id: string;
   /** The id of the root message. */
   readonly root: string;
-  /** RFC 3339 UTC, as `stoppedAt`, which is null as long as the cycle is open. */
+  /** RFC 3339 UTC, like `stoppedAt`, which is null as long as the cycle is open. */
   readonly startedAt: string;
   readonly stoppedAt: string | null;
   readonly reason: RunStopReason | null;
 } & ({ readonly steps: readonly Step[] } | { readonly rounds: readonly Round[] });
 
-/** A cycle as steps, for people, or as rounds, as the model was served. */
+/** A cycle as steps, as people read it, or as rounds, one for each response of the model. */
 export function viewOf({ root, messages }: RequestCycle, view: CycleView): Cycle {
   const stop = messages.findLast((message) => message.type === "run_stop");
   const head = {

@@ -1,6 +1,6 @@
 /**
- * Owns: the working copy of one transition. It collects what changes, and what is to be said, started and stopped. Lives
- * only as long as one call of `transition`.
+ * Owns: the working copy of one transition. It collects the changes, the new messages and notices, and what to start
+ * and to stop. It exists only during one call of `transition`.
  */
 import { viewUsage } from "./usage.ts";
 import type { Context } from "./context.ts";
@@ -13,9 +13,9 @@ import type { Message, MessageBody } from "./message.ts";
 export type Accepted = {
   readonly kind: "accepted";
   readonly conversation: Conversation;
-  /** New messages, in sequence. They, the value and the notices are stored by one commit. */
+  /** New messages, in sequence. One commit stores them together with the value and the notices. */
   readonly messages: readonly Message[];
-  /** In the order in which clients hear them. */
+  /** In the order in which clients receive them. */
   readonly notices: readonly Notice[];
   readonly start: readonly Operation[];
   readonly stop: readonly Stop[];
@@ -110,7 +110,7 @@ export class Draft {
     };
   }
 
-  /** The state comes last: who hears of it has heard everything that led to it. */
+  /** The state comes last: a client that receives it has received everything that led to it. */
   *#changes(): Generator<Notice> {
     const { usage, queue, state, run } = this.#now;
     if (usage !== this.#before.usage) yield { name: "usage.changed", data: { usage: viewUsage(usage) } };

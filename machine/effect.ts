@@ -1,4 +1,7 @@
-/** Owns: what a transition wants done: what clients are told, what starts after the commit, and what stops at once. */
+/**
+ * Owns: the effects of a transition: notices to clients, operations that start after the commit, and stops that take
+ * effect at once.
+ */
 import type {
   Mode,
   QueuedMessage,
@@ -10,7 +13,7 @@ import type {
 } from "./conversation.ts";
 import type { ErrorKind } from "./message.ts";
 
-/** A fact that clients are told, durable and numbered; `message.added` follows from each message. */
+/** A fact for clients, durable and numbered. `message.added` is not among them: it follows from each message. */
 export type Notice =
   | {
       readonly name: "state.changed";
@@ -67,7 +70,7 @@ export type Operation =
     }
   | { readonly kind: "spawn_sub_agent"; readonly subAgent: SubAgentTask };
 
-/** Ends at once, not after the commit: a cancel never waits (docs/architecture.md, rule 7). */
+/** A stop takes effect at once, not after the commit: a cancel never waits (docs/architecture.md, rule 7). */
 export type Stop =
   /** A request, or the timer of its retry. */
   | { readonly kind: "abort_request"; readonly requestId: string }

@@ -1,6 +1,6 @@
 /**
- * Owns: everything that can happen to a conversation. Each event carries a stamp (ids.ts); outcomes carry the
- * generation id of what they are the outcome of, and are ignored when the state does not wait for it.
+ * Owns: everything that can happen to a conversation. Each event carries a stamp (ids.ts). An outcome also carries the
+ * generation id of its operation; the machine ignores it when the state does not wait for that id.
  */
 import type { CallDefect, CancelledBy, Decision, SubAgentOutcome } from "./conversation.ts";
 import type { Block, Delivery, ErrorKind, ImageBlock, ProviderBlock, TokenUsage } from "./message.ts";
@@ -16,7 +16,7 @@ export type ConversationEvent =
     }
   | { readonly kind: "withdraw_message"; readonly messageId: string }
   | { readonly kind: "user_cancel"; readonly clearQueue: boolean; readonly by: CancelledBy }
-  /** Without `toolCallId` (an operator's signal) the pending approval is meant. */
+  /** Without `toolCallId` (an operator's signal), the decision is on the pending approval. */
   | { readonly kind: "user_decide_upgrade"; readonly decision: Decision; readonly toolCallId: string | null }
   | { readonly kind: "user_request_downgrade" }
   | { readonly kind: "user_trigger_continuation" }
@@ -24,15 +24,15 @@ export type ConversationEvent =
       readonly kind: "llm_response";
       readonly requestId: string;
       readonly content: readonly ProviderBlock[];
-      /** The provider's, as sent: "end_turn", "tool_use", "max_tokens", "pause_turn", "refusal", … */
+      /** The provider's value, as sent: "end_turn", "tool_use", "max_tokens", "pause_turn", "refusal", … */
       readonly stopReason: string;
       readonly usage: TokenUsage;
-      /** Tokens of the model's window, as known when it answered; without it, the context's. */
+      /** Tokens of the model's window, as known when it answered; without it, the context's `contextWindow` holds. */
       readonly contextWindow?: number;
       readonly durationMs: number;
       /** Defects by the call's position among the tool_use blocks of `content`. */
       readonly defects: readonly { readonly call: number; readonly defect: CallDefect }[];
-      /** Those of the response's tool_use ids that earlier messages of the conversation have used. */
+      /** The response's tool_use ids that earlier messages of the conversation have used. */
       readonly usedToolCallIds: readonly string[];
     }
   | {
@@ -50,7 +50,7 @@ export type ConversationEvent =
   | {
       readonly kind: "tool_completed";
       readonly operationId: string;
-      /** `interrupted`: nobody knows how far it came. */
+      /** `interrupted`: how far the tool came is unknown. */
       readonly status: "completed" | "failed" | "interrupted";
       readonly output: readonly Block[];
       readonly durationMs: number;

@@ -1,6 +1,7 @@
 /**
- * Owns: requests that failed (REQ-BED-006): asked again with backoff while attempts are left, else the error
- * state; for a continuation's request, the fallback summary. Requests that were lost do not count as attempts.
+ * Owns: failed requests (REQ-BED-006). The machine retries them with backoff while attempts are left. After that, a run
+ * ends in the error state, and a continuation ends with the fallback summary. A request that was lost does not count as
+ * an attempt.
  */
 import { failContinuation, requestContinuation, startContinuation } from "./continuation.ts";
 import type { Retry, StateOf } from "./conversation.ts";
@@ -14,7 +15,7 @@ export type Failure = Extract<ConversationEvent, { kind: "llm_failed" }>;
 type Requesting = StateOf<"llm_requesting"> | StateOf<"awaiting_continuation">;
 
 const FIRST_DELAY_MS = 1_000;
-/** Up to this share of the delay is added, so that many conversations do not come back at once. */
+/** Up to this share of the delay is added, so that many conversations do not retry at the same moment. */
 const JITTER = 0.25;
 
 /** A failure of the request that the state waits for. */
@@ -31,13 +32,13 @@ export function onFailure(draft: Draft, state: Requesting, failure: Failure): vo
   failRun(draft, failure.errorKind, message);
 }
 
-/** The retry is due, or the request was lost with its worker: the same attempt under a new generation id. */
+/** Requests the same attempt under a new generation id: the retry is due, or the request was lost with its worker. */
 export function askAgain(draft: Draft, state: Requesting): void {
   if (state.kind === "llm_requesting") requestLlm(draft, state.attempt);
   else requestContinuation(draft, state, state.attempt);
 }
 
-/** Retry-After is a floor under the exponential delay. */
+/** Retry-After is a lower bound of the exponential delay. */
 function scheduleRetry(draft: Draft, state: Requesting, failure: Failure): void {
   const backoff = FIRST_DELAY_MS * 2 ** (state.attempt - 1) * (1 + JITTER * jitterOf(draft.stamp));
   const delayMs = Math.round(Math.max(backoff, failure.retryAfterMs ?? 0));

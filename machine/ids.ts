@@ -1,9 +1,9 @@
 /**
- * Owns: identifiers made inside the machine. They are derived from the stamp that an event brings along, so
- * `transition` stays pure and a replay makes the same ids again.
+ * Owns: identifiers made inside the machine. They derive from the event's stamp, so `transition` stays pure and a
+ * replay makes the same ids again.
  */
 
-/** When an event happened and the randomness it may use; both are supplied by the caller. */
+/** When an event happened, and the randomness that it may use. The caller supplies both. */
 export interface Stamp {
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
@@ -14,10 +14,10 @@ export interface Stamp {
 const COUNTER_LIMIT = 0x1000;
 
 /**
- * The `n`th identifier of a stamp: a UUIDv7 whose time is the stamp's, whose 12-bit counter is `n` and whose
- * 62 random bits are the seed's (RFC 9562, 6.2, fixed-length dedicated counter).
+ * The `n`th identifier of a stamp: a UUIDv7 whose time is the stamp's, whose 12-bit counter is `n` and whose 62 random
+ * bits are the seed's (RFC 9562, 6.2, fixed-length dedicated counter).
  *
- * @param n 0 to 4095; larger values wrap, which no transition comes near.
+ * @param n 0 to 4095. Larger values wrap; no transition makes nearly as many ids.
  */
 export function idAt(stamp: Stamp, n: number): string {
   const time = Math.trunc(stamp.at).toString(16).padStart(12, "0");

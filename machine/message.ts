@@ -8,7 +8,7 @@
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 export type JsonObject = { readonly [key: string]: Json };
 
-export type TextBlock = { readonly type: "text"; readonly text: string };
+type TextBlock = { readonly type: "text"; readonly text: string };
 /** A reference to stored bytes; `hash` is the lower-case hex SHA-256 of them. Width and height in pixels. */
 export type ImageBlock = {
   readonly type: "image";
@@ -19,7 +19,7 @@ export type ImageBlock = {
 };
 export type Block = TextBlock | ImageBlock;
 
-/** A content block exactly as the provider sent it: nothing in it is touched but a tool_use id (tool-ids.ts). */
+/** A content block exactly as the provider sent it. Only a tool_use id in it may be replaced (tool-ids.ts). */
 export type ProviderBlock = JsonObject & { readonly type: string };
 
 /** Token counts of one response, or sums of them. */
@@ -57,7 +57,7 @@ export type ErrorKind =
   | "interrupted"
   | "unknown";
 
-/** What differs from one type of message to the next. */
+/** The fields that differ between the types of message. */
 export type MessageBody =
   | {
       readonly type: "user";
@@ -109,7 +109,10 @@ export type Message = MessageBody & {
   readonly createdAt: string;
 };
 
-/** What people, tools and the system said, which may hold images; the model's own blocks are not of this kind. */
+/**
+ * The blocks of people, tools and the system, which may hold images. The model's own blocks are `ProviderBlock`s and
+ * are not among them.
+ */
 export function blocksOf(message: MessageBody): readonly Block[] {
   switch (message.type) {
     case "user":

@@ -1,6 +1,6 @@
 /**
- * Owns: what becomes of a person's message (REQ-BED-002; docs/machine.md, "Messages while busy"): it starts a
- * run, waits visibly, or is refused. There is no hidden queue.
+ * Owns: handling a person's message (REQ-BED-002; docs/machine.md, "Messages while busy"): it starts a run, waits
+ * visibly, or is rejected. There is no hidden queue.
  */
 import type { Draft } from "./draft.ts";
 import type { ConversationEvent } from "./event.ts";
@@ -13,7 +13,7 @@ type UserMessage = Extract<ConversationEvent, { kind: "user_message" }>;
 
 export function onUserMessage(draft: Draft, message: UserMessage): Rejection | null {
   if (draft.context.isSubAgent) return { code: "sub_agent_read_only", message: toPerson.subAgentReadOnly };
-  // Accepted once is accepted: a repeat of a message that waits must not become a second one.
+  // A repeat of a message that waits must not be queued a second time.
   if (draft.conversation.queue.some((waiting) => waiting.messageId === message.messageId)) return null;
   const { kind } = draft.state;
   switch (kind) {
@@ -40,7 +40,7 @@ export function onUserMessage(draft: Draft, message: UserMessage): Rejection | n
   }
 }
 
-/** Only a message that waits can be taken back. */
+/** Only a message that still waits can be withdrawn. */
 export function onWithdraw(draft: Draft, messageId: string): Rejection | null {
   const { queue } = draft.conversation;
   const rest = queue.filter((message) => message.messageId !== messageId);

@@ -1,6 +1,6 @@
 /**
- * Owns: how the mode changes (REQ-BED-015, 016, 017): up only by the person's approval, down at any time.
- * Both changes are told to the model by a system message.
+ * Owns: how the mode changes (REQ-BED-015, 016, 017): up only by the person's approval, down at any time. A system
+ * message tells the model of either change.
  */
 import type { Decision, StateOf } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
@@ -8,7 +8,7 @@ import type { Rejection } from "./rejection.ts";
 import { advance, answerCall } from "./round.ts";
 import { toModel, toPerson } from "./wording.ts";
 
-/** The first decision on a call wins; the same one again answers as the first. */
+/** The first decision on a call wins; repeating that decision gets the same answer. */
 export function onDecision(draft: Draft, decision: Decision, toolCallId: string | null): Rejection | null {
   const { state, conversation } = draft;
   if (state.kind === "context_exhausted")
@@ -27,7 +27,7 @@ export function onDecision(draft: Draft, decision: Decision, toolCallId: string 
   return null;
 }
 
-/** Holds for the next tool; one that is running is not touched. */
+/** Applies from the next tool on; a running tool is not affected. */
 export function onDowngrade(draft: Draft): Rejection | null {
   const { context, conversation, state } = draft;
   if (context.isSubAgent) return { code: "sub_agent_read_only", message: toPerson.subAgentReadOnly };

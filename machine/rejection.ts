@@ -1,4 +1,4 @@
-/** Owns: why an event was refused. A refused event changes nothing; the codes are those of the HTTP contract. */
+/** Owns: why an event is rejected. A rejected event changes nothing. The codes are those of the HTTP contract. */
 
 export type RejectionCode =
   | "agent_busy"

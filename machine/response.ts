@@ -40,7 +40,9 @@ export function onResponse(draft: Draft, response: Response): void {
   endTurn(draft);
 }
 
-/** REQ-BED-019: none of the calls runs. REQ-BED-024: a sub-agent fails, but what it submitted is kept. */
+/**
+ * REQ-BED-019: none of the calls runs. REQ-BED-024: a sub-agent fails, but a valid result that it submitted is kept.
+ */
 function endInFullContext(draft: Draft, calls: readonly ToolCall[]): void {
   skipAll(draft, calls, toModel.skippedByContext);
   if (!draft.context.isSubAgent) return startContinuation(draft, calls);
@@ -59,7 +61,7 @@ function endInRefusal(draft: Draft, calls: readonly ToolCall[]): void {
   endTurn(draft);
 }
 
-/** A text that the output limit cut off is asked on, a bounded number of times. */
+/** Asks the model to continue a text that the output limit cut off, a bounded number of times. */
 function continueText(draft: Draft): void {
   const truncations = draft.conversation.run?.truncations ?? 0;
   if (truncations >= draft.context.limits.truncations) {
@@ -71,7 +73,7 @@ function continueText(draft: Draft): void {
   requestLlm(draft, 1);
 }
 
-/** A steer that came meanwhile prolongs the run; a sub-agent has to submit. */
+/** A steer that waits prolongs the run. A sub-agent that has not submitted is reminded, and fails in the end. */
 function endTurn(draft: Draft): void {
   if (hasSteers(draft)) return requestLlm(draft, 1);
   if (!draft.context.isSubAgent) return finishRun(draft, "completed");

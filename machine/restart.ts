@@ -1,7 +1,7 @@
 /**
- * Owns: what a restart of the whole system does to a conversation (REQ-BED-007; docs/machine.md, "Restart").
- * `idle` puts working conversations to idle with synthetic results; `resume` goes on. A worker that merely dies
- * is no restart.
+ * Owns: what a restart of the whole system does to a conversation (REQ-BED-007; docs/machine.md, "Restart"). The policy
+ * `idle` puts working conversations to idle with synthetic results; `resume` continues them. The death of a worker
+ * alone is not a restart.
  */
 import { aggregate, fail, running, tellFinished } from "./children.ts";
 import { requestContinuation } from "./continuation.ts";
@@ -83,7 +83,7 @@ function finishCancel(draft: Draft, state: StateOf<"cancelling">): void {
   interrupt(draft);
 }
 
-/** Unfinished sub-agents count as failed; they are stopped if they live. */
+/** Marks unfinished sub-agents as failed, and stops those that may still run. */
 function failChildren(draft: Draft, state: Children): Children {
   for (const child of running(state.pending)) draft.stop({ kind: "cancel_sub_agent", id: child.id });
   const children = fail(state, state.pending, { error: toPerson.interrupted, errorKind: "interrupted" });

@@ -1,6 +1,6 @@
 /**
- * Owns: the calls of one response, answered one after the other in the order requested (REQ-BED-004). Every call
- * gets exactly one tool message: here it is decided whether it runs, is answered by the machine, or is refused.
+ * Owns: the calls of one response, answered one after the other in the order requested (REQ-BED-004). Every call gets
+ * exactly one tool message. This file decides whether a call runs, the machine answers it, or it cannot run.
  */
 import {
   checkSpawn,
@@ -30,7 +30,7 @@ export function startRound(draft: Draft, calls: readonly ToolCall[]): void {
   advance(draft, { remaining: calls, completed: [] });
 }
 
-/** The next call of the round that has to wait for something; the next request when none is left. */
+/** Goes on to the next call of the round that runs or waits; if none is left, to the next request. */
 export function advance(draft: Draft, round: Round): void {
   let completed = round.completed;
   for (const [index, call] of round.remaining.entries()) {
@@ -41,7 +41,7 @@ export function advance(draft: Draft, round: Round): void {
   requestLlm(draft, 1);
 }
 
-/** Lets the call run or wait and says null, or says why it cannot. */
+/** Starts the call, or lets it wait, and returns null; otherwise returns the reason why it cannot run. */
 function begin(draft: Draft, call: ToolCall, rest: Round): string | null {
   const { context, conversation } = draft;
   if (call.defect !== undefined) return DEFECTS[call.defect];
@@ -85,7 +85,7 @@ function beginUpgrade(draft: Draft, call: ToolCall, rest: Round): string | null 
   return null;
 }
 
-/** Stores the one result of a call. `output` is a text or what the tool gave. */
+/** Stores the one result of a call. `output` is a text or the tool's blocks. */
 export function answerCall(
   draft: Draft,
   call: ToolCall,

@@ -21,7 +21,7 @@ export function startRun(draft: Draft, root: RootMessage): void {
   requestLlm(draft, 1);
 }
 
-/** Orders the next request under a new generation id; pending steers go with it. The runaway cap holds here. */
+/** Orders the next request under a new generation id, delivers pending steers with it, and enforces the runaway cap. */
 export function requestLlm(draft: Draft, attempt: number): void {
   const requests = draft.conversation.run?.requests ?? 0;
   if (requests >= draft.context.limits.requestsPerRun) {
@@ -36,7 +36,7 @@ export function requestLlm(draft: Draft, attempt: number): void {
 }
 
 /** Stores the steers that wait, in the order in which they came. */
-export function deliverSteers(draft: Draft): void {
+function deliverSteers(draft: Draft): void {
   const steers = draft.conversation.queue.filter((message) => message.delivery === "steer");
   if (steers.length === 0) return;
   draft.set({ queue: draft.conversation.queue.filter((message) => message.delivery !== "steer") });
@@ -47,13 +47,13 @@ export function hasSteers(draft: Draft): boolean {
   return draft.conversation.queue.some((message) => message.delivery === "steer");
 }
 
-/** The run is over without an error: idle, or the next follow-up at once. */
+/** Ends the run without an error. The conversation becomes idle, or the next follow-up starts at once. */
 export function finishRun(draft: Draft, reason: Exclude<RunStopReason, "error">): void {
   endRun(draft, reason, false);
   startNext(draft);
 }
 
-/** REQ-BED-006: the run is over with an error that the person sees. A second one in a row holds the queue. */
+/** REQ-BED-006: ends the run with an error that the person sees. A second error in a row holds the queue. */
 export function failRun(draft: Draft, errorKind: ErrorKind, message: string): void {
   if (draft.context.isSubAgent) {
     failSubAgent(draft, { error: message, errorKind });
@@ -67,7 +67,7 @@ export function failRun(draft: Draft, errorKind: ErrorKind, message: string): vo
   startNext(draft);
 }
 
-/** A restart ends the run; what is queued waits for the person. */
+/** Ends the run after a restart, and holds the queue for the person. */
 export function interruptRun(draft: Draft): void {
   endRun(draft, "interrupted", true);
 }
@@ -78,7 +78,7 @@ function endRun(draft: Draft, reason: Exclude<RunStopReason, "error">, queuePaus
   draft.setState({ kind: "idle" });
 }
 
-/** Stores the run's last message. Steers that no request took along come just before it. */
+/** Stores the run's last message. Steers that no request has delivered come just before it. */
 export function stopRun(draft: Draft, reason: RunStopReason): void {
   deliverSteers(draft);
   draft.append({ type: "run_stop", actor: "system", content: [{ reason }] });
@@ -91,7 +91,7 @@ export function completeSubAgent(draft: Draft, outcome: Omit<StateOf<"completed"
   draft.setState({ kind: "completed", ...outcome });
 }
 
-/** REQ-BED-008, 024: a sub-agent's failure; its parent hears of it by `outcomeOf`. */
+/** REQ-BED-008, 024: a sub-agent's failure; its parent gets it through `outcomeOf`. */
 export function failSubAgent(draft: Draft, outcome: Extract<SubAgentOutcome, { error: string }>): void {
   draft.append({
     type: "error",

@@ -1,7 +1,7 @@
 /**
- * Owns: how large the texts may get that the machine keeps, and how size is counted: in bytes of JSON, which is how
- * everything is sent and stored.
- * Not here: what comes from outside is bounded before the machine sees it (protocol/formats.ts).
+ * Owns: the size limits of the texts that the machine keeps, and how sizes are counted: in bytes of JSON, the form in
+ * which everything is sent and stored.
+ * Not here: input from outside, which is bounded before the machine gets it (protocol/formats.ts).
  */
 
 /** Bytes of all messages that wait: every commit carries them. */
@@ -17,11 +17,14 @@ const encoder = new TextEncoder();
 /** Bytes of the value as JSON. */
 export const jsonBytes = (value: unknown): number => encoder.encode(JSON.stringify(value)).length;
 
-/** The beginning of the text that has at most so many bytes as JSON, its quotes aside, and what is missing. */
+/**
+ * The text if it has at most `bytes` bytes as JSON without its quotes; else its longest beginning that does, and a note
+ * on how much was cut.
+ */
 export function bounded(text: string, bytes: number): string {
   const fits = (length: number): boolean => jsonBytes(cut(text, length)) - 2 <= bytes;
   if (text.length <= bytes && fits(text.length)) return text;
-  // No character has less than a byte.
+  // A character takes at least one byte.
   let [least, most] = [0, Math.min(text.length, bytes)];
   while (least < most) {
     const middle = Math.ceil((least + most) / 2);
@@ -31,5 +34,5 @@ export function bounded(text: string, bytes: number): string {
   return `${cut(text, least)}\n… ${text.length - least} characters cut …`;
 }
 
-/** Between characters: half of one could not be stored. */
+/** Half a surrogate pair could not be stored, so it is replaced at the cut. */
 const cut = (text: string, length: number): string => text.slice(0, length).toWellFormed();

@@ -1,5 +1,5 @@
 /**
- * Owns: what a parent does with its sub-agents' ends, and how a sub-agent begins (REQ-BED-008, 009, 018).
+ * Owns: how a parent handles the outcomes of its sub-agents, and how a sub-agent begins (REQ-BED-008, 009, 018).
  * Not here: how a sub-agent ends itself (run.ts), the bookkeeping (children.ts).
  */
 import { aggregate, spawnFreed, tellFinished, withOutcome } from "./children.ts";
@@ -28,7 +28,7 @@ export function onTaskGiven(draft: Draft, messageId: string, task: string): void
   requestLlm(draft, 1);
 }
 
-/** REQ-BED-008: the last result ends the wait; success and failure count alike. */
+/** REQ-BED-008: the last outcome ends the wait, whether it is a success or a failure. */
 export function onSubAgentFinished(draft: Draft, id: string, outcome: SubAgentOutcome): void {
   const state = draft.state;
   if (!("pending" in state)) return;

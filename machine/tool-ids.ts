@@ -1,12 +1,12 @@
 /**
  * Owns: tool_use ids on receipt. The provider answers 400 for ever to a conversation with an id that is empty,
- * malformed or used twice, so such an id is replaced in the block and in the call alike; nothing else in a
- * block is touched.
+ * malformed or used twice. So such an id is replaced, both in the block and in the call; nothing else in a block
+ * changes.
  */
 import type { CallDefect, ToolCall } from "./conversation.ts";
 import type { ProviderBlock } from "./message.ts";
 
-/** What the provider accepts. */
+/** The form that the provider accepts. */
 const WELL_FORMED = /^[a-zA-Z0-9_-]{1,64}$/;
 
 export type ReceivedCalls = {

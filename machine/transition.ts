@@ -1,6 +1,6 @@
 /**
- * Owns: the one entry to the machine (REQ-BED-001). Every event meets every state here or in the function that
- * it is handed to; outcomes of anything that the state does not wait for are dropped here.
+ * Owns: the one entry to the machine (REQ-BED-001). This file, or the function that it calls, handles every event in
+ * every state. It drops outcomes that the state does not wait for.
  */
 import { onCancel, onRequestStopped, onToolStopped } from "./cancel.ts";
 import { onSummary, onTriggerContinuation } from "./continuation.ts";
@@ -22,13 +22,13 @@ type ToolCompleted = Extract<ConversationEvent, { kind: "tool_completed" }>;
 
 export type Transition =
   | Accepted
-  /** There is nothing to do for it in this state. */
+  /** The event has no effect in this state. */
   | { readonly kind: "ignored" }
   | { readonly kind: "rejected"; readonly rejection: Rejection };
 
 /**
- * The next conversation and what is to be done about it, or why the event is refused. Pure and total: the same
- * arguments give the same answer, it never throws, reads no clock and draws no random number.
+ * Returns the next conversation and its effects, or why the event is rejected. Pure and total: the same arguments give
+ * the same answer; it never throws, reads no clock and draws no random number.
  */
 export function transition(conversation: Conversation, context: Context, event: Event): Transition {
   const draft = new Draft(conversation, context, event.stamp);

@@ -6,9 +6,9 @@ import type { TokenUsage } from "./message.ts";
 import type { Usage } from "./conversation.ts";
 
 /** REQ-BED-019, in percent so that the comparison is exact. */
-export const CONTINUATION_PERCENT = 90;
+const CONTINUATION_PERCENT = 90;
 /** REQ-BED-023. */
-export const WARNING_PERCENT = 80;
+const WARNING_PERCENT = 80;
 
 export function totalTokens(usage: TokenUsage): number {
   return usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheCreationTokens;

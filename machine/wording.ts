@@ -1,6 +1,6 @@
 /**
- * Owns: every sentence that the machine writes: to the model (tool results, system messages), to the person
- * (notes, errors, refusals). Kept together so that they can be read, and changed, as one voice.
+ * Owns: every sentence that the machine writes: to the model (tool results, system messages), to the person (notes,
+ * errors, rejections). They are in one file so that their wording stays consistent.
  */
 import type { CancelledBy, SubAgentOutcome, ToolCall } from "./conversation.ts";
 import { bounded, OUTCOME_BYTES } from "./size.ts";
@@ -88,5 +88,5 @@ export function describeOutcome(position: number, task: string, outcome: SubAgen
   return `${head}\nFailed (${outcome.errorKind}): ${outcome.error}${partial}`;
 }
 
-/** The tool calls that a continuation's prompt mentions (REQ-BED-020) are named, not shown. */
+/** A continuation's prompt mentions the calls that will not run (REQ-BED-020) by name, without their inputs. */
 export const namesOf = (calls: readonly ToolCall[]): readonly string[] => calls.map((call) => call.name);

@@ -16,17 +16,20 @@ export type CommitInput = Packed & {
   readonly createInput: CreateInput | null;
 };
 
-/** Of an activity with an effect: all that are not confirmed; the last one ordered the effect. */
+/**
+ * Input of an activity with an effect. It carries all revisions that are not confirmed; the last one ordered the
+ * effect.
+ */
 export type EffectInput = CommitInput & {
-  /** 0, and one more each time that the operation is ordered again because it had not started. */
+  /** Starts at 0 and grows by one each time the operation is ordered again because it had not started. */
   readonly dispatchAttempt: number;
-  /** Of the whole system, as far as they are known here. */
+  /** Restarts of the whole system, as far as the workflow knows of them. */
   readonly restarts: number;
 };
 
 /**
- * What came of an activity with an effect. `superseded`: the row does not wait for this operation (any more),
- * and the effect was not performed. `not_started`: the commit never succeeded, and neither was it.
+ * The result of an activity with an effect. `superseded`: the row does not wait for this operation (any more), so the
+ * effect was not performed. `not_started`: the commit never succeeded, so the effect was not performed either.
  */
 export type Performed<E extends ConversationEvent> =
   | { readonly kind: "done"; readonly committed: Committed; readonly event: E }
@@ -38,7 +41,7 @@ export type RequestEvent = EventOf<"llm_response"> | EventOf<"llm_failed"> | Eve
 export type ToolEvent = EventOf<"tool_completed">;
 
 export type RequestInput = EffectInput & { readonly config: ConversationConfig; readonly requestId: string };
-export type ContinuationInput = RequestInput & { readonly rejectedTools: readonly string[] };
+type ContinuationInput = RequestInput & { readonly rejectedTools: readonly string[] };
 export type ToolInput = EffectInput & {
   readonly config: ConversationConfig;
   readonly operationId: string;
@@ -46,28 +49,28 @@ export type ToolInput = EffectInput & {
   readonly mode: Mode;
 };
 
-export type LoadInput = {
+type LoadInput = {
   readonly conversationId: string;
   readonly createInput: CreateInput | null;
-  /** Message ids of which the answer says whether the row knows them. */
+  /** Message ids to look up in the row; the answer names those that it knows. */
   readonly askedMessageIds: readonly string[];
 };
-/** What of a conversation does not change while it is loaded. */
+/** The parts of a conversation that do not change while it is loaded. */
 export type ConversationMetadata = {
   readonly config: ConversationConfig;
   readonly context: Context;
-  /** Of the sub-agents that it spawns with its own model: they need not ask. */
+  /** The context of sub-agents that it spawns with its own model: they need not load theirs. */
   readonly subAgentContext: Context;
 };
-/** What a row holds of a conversation. */
+/** A conversation as its row holds it. */
 export type StoredConversation = RowVersion & {
   readonly conversation: Conversation;
-  /** Of the whole system. */
+  /** Restarts of the whole system. */
   readonly restarts: number;
   readonly archived: boolean;
-  /** With its id it names it: an id may be taken again after a removal. */
+  /** Identifies the conversation together with its id: after a removal, another conversation may take the id. */
   readonly createdAt: string;
-  /** Those of the asked ids that exist as messages or in the queue, in no particular order. */
+  /** The asked ids that exist as messages or in the queue, in no particular order. */
   readonly knownMessageIds: readonly string[];
   /** The last 64 user messages and the queue, oldest first. */
   readonly recentMessages: readonly RecentMessage[];
@@ -79,27 +82,27 @@ export type Loaded = ConversationMetadata & {
 };
 
 export interface ConversationActivities {
-  /** null: neither a row nor a create input. */
+  /** null: there is neither a row nor a create input. */
   load(input: LoadInput): Promise<Loaded | null>;
   commit(input: CommitInput): Promise<Committed>;
   requestLlm(input: RequestInput): Promise<Performed<RequestEvent>>;
   requestContinuation(input: ContinuationInput): Promise<Performed<RequestEvent>>;
   /** `other_host`: this worker is not on the host of the conversation's directory; nothing was committed. */
   executeTool(input: ToolInput): Promise<Performed<ToolEvent> | { readonly kind: "other_host" }>;
-  /** Stops the tools of these conversations that run in this process, if there are any; does not wait for their ends. */
+  /** Aborts the tools of these conversations that run in this process, if any. Does not wait until they have ended. */
   stopTools(input: { readonly conversationIds: readonly string[] }): Promise<void>;
-  /** A message id that an operator's signal brings may be old: is it in the conversation already? */
+  /** Whether the conversation already has this message id: an operator's signal may bring an old one. */
   messageExists(input: { readonly conversationId: string; readonly messageId: string }): Promise<boolean>;
-  /** Deletes the rows, children included, of the conversation that was created then; null: whenever that was. */
+  /** Deletes the rows, children included, of the conversation with this id and `createdAt`; null: any `createdAt`. */
   remove(input: { readonly conversationId: string; readonly createdAt: string | null }): Promise<void>;
 }
 
-/** On the queue of a tool host. */
+/** Activities on the task queue of a tool host. */
 export interface ToolActivities {
   executeTool(input: ToolInput): Promise<Performed<ToolEvent>>;
 }
 
-/** Called by the API as standalone activities on a tool host's queue. */
+/** The API calls these as standalone activities on a tool host's task queue. */
 export interface HostActivities {
   describeHost(input: {
     readonly host: string;

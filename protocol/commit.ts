@@ -1,6 +1,7 @@
 /**
- * Owns: a revision, the numbered record of one transition, and the commit that writes several of them. Numbers count
- * from 1 in each conversation; by `previous`, Postgres tells a late writer from one with another history.
+ * Owns: a revision, which is the numbered record of one transition, and the commit that writes several revisions.
+ * Numbers count from 1 in each conversation. By `previous`, Postgres tells a late writer from a writer with another
+ * history.
  */
 import { awaitedOperation, type Conversation } from "../machine/conversation.ts";
 import type { Notice } from "../machine/effect.ts";
@@ -26,40 +27,43 @@ export type Revision = {
 /** The value after a revision. */
 export type Value = Pick<Revision, "conversation" | "awaits">;
 
-/** A notice that says nothing but what the value says is sent without it. */
+/** A notice whose data repeats the value is sent without that data. */
 type ShortNotice =
   | { readonly name: "state.changed"; readonly data: { readonly cycleId: string | null } }
   | { readonly name: "queue.changed"; readonly data: Record<string, never> };
 
-/** What one revision appends. */
-export type Appended = Omit<Revision, keyof Value | "notices"> & {
+/** The part of a revision that a commit appends. */
+type Appended = Omit<Revision, keyof Value | "notices"> & {
   readonly notices: readonly (Notice | ShortNotice)[];
 };
 
 /** Revisions on their way to Postgres. Each value would overwrite the one before, so only the last one is sent. */
 export type Packed = { readonly revisions: readonly Appended[]; readonly value: Value | null };
 
-/** Who is about to perform the operation that the last revision ordered. */
+/** The run of an activity that is about to perform the operation which the last revision ordered. */
 export type Claim = {
   readonly operationId: string;
-  /** A later order of the same operation is valid, for the one before it has not started. */
+  /** A later order of the same operation is valid, because the earlier order has not started. */
   readonly dispatchAttempt: number;
-  /** Of two with the same order the first performs; its own repetitions are the same. */
+  /** If two runs claim the same order, the first one performs it. Retries within one run have the same `by`. */
   readonly by: string;
-  /** The restarts of the whole system that who ordered it knew of; fewer than the row has, and it is too late. */
+  /**
+   * Restarts of the whole system that the workflow knew of when it ordered the operation. If the row has more, the
+   * claim comes too late.
+   */
   readonly restarts: number;
 };
 
-/** Of one commit as JSON, unless a single revision has more: Temporal takes at most 2 MiB in one piece. */
+/** Bytes of one commit as JSON, unless a single revision has more. Temporal takes at most 2 MiB in one piece. */
 export const COMMIT_BYTES = 1024 * 1024;
 
-/** The type of the failure of a commit that Postgres refuses, and would refuse again; its message says why. */
+/** The type of the failure of a commit that Postgres refuses and would refuse again; its message says why. */
 export const COMMIT_REFUSED = "CommitRefused";
 
 /** The last revision that a row has: its number and its id. */
 export type RowVersion = { readonly revision: number; readonly revisionId: string };
 
-/** What Postgres answers to a commit. */
+/** Postgres's answer to a commit. */
 export type Committed = {
   /** The number of the row's last revision after the commit. */
   readonly confirmed: number;
@@ -69,11 +73,11 @@ export type Committed = {
   readonly awaits: string | null;
   /** How often the whole system was restarted with this conversation open. */
   readonly restarts: number;
-  /** The revisions do not follow from the row: it has another history, or lacks the past of this one. */
+  /** The revisions do not follow from the row: the row has another history, or lacks revisions before these. */
   readonly diverged: boolean;
 };
 
-/** What a transition stores: the value after it, and what it adds. */
+/** The part of a transition that is stored: the value after it, and what it adds. */
 export type Change = Pick<Revision, "conversation" | "messages" | "notices">;
 
 /** The revision of one transition. */
@@ -104,7 +108,7 @@ export function pack(revisions: readonly Revision[]): Packed {
   };
 }
 
-/** A notice of a packed revision, whole again. */
+/** Restores a notice of a packed revision to its full form. */
 export function unpackNotice(notice: Notice | ShortNotice, value: Value | null): Notice {
   if (value === null) return notice as Notice;
   const { state, queue } = value.conversation;

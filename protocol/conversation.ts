@@ -1,6 +1,6 @@
 /** Owns: what is fixed when a conversation is created and never changes (REQ-BED-009, 010, 014, 022). */
 
-/** What the probe of the conversation's host found. `reason` says why the sandbox is missing. */
+/** The result of the probe on the conversation's host. `reason` says why the sandbox is missing. */
 export type Sandbox = {
   readonly available: boolean;
   readonly abi: number | null;

@@ -1,9 +1,9 @@
 /**
- * Owns: the forms and sizes of what crosses the boundary of a process, each once.
- * Temporal takes at most 2 MiB in one piece and 4 MiB in one answer to a workflow task. A conversation with more than
- * that to say would be stuck for ever, or the server would end it. So each part is bounded where it comes in, and the
- * largest transition fits: a response, its calls once more in the state, a result for each call, and what waits
- * (machine/size.ts; test/workflows/large.test.ts).
+ * Owns: the formats and size limits of what crosses a process boundary, each defined once.
+ * Temporal takes at most 2 MiB in one piece and 4 MiB in one answer to a workflow task. A larger transition would block
+ * its conversation for ever, or the server would end the workflow. So each part is bounded where it comes in, and the
+ * largest transition fits: a response, its calls once more in the state, a result for each call, and the waiting
+ * messages (machine/size.ts; test/workflows/large.test.ts).
  */
 
 /** An id that a client may choose (docs/http.md, General). */

@@ -1,25 +1,29 @@
 /**
- * Owns: how API, launcher and worker know each other's payloads. Whoever reaches Temporal's port can send it anything:
- * what is not signed with the key that these three share is replaced by a marker, and nobody acts upon that.
- * Data and metadata stay readable for Temporal's Web UI and command line: a signature is one more entry of the metadata.
+ * Owns: the signature by which API, launcher and worker recognise each other's payloads. Any client that reaches
+ * Temporal's port can send payloads. A payload that is not signed with the key that these three share is replaced by a
+ * marker, and our processes do not act on the marker.
+ * Data and metadata stay readable for Temporal's Web UI and command line: a signature is one more entry of the
+ * metadata.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { DataConverter, Payload, PayloadCodec, SerializationContext } from "@temporalio/common";
 import { UNSIGNED } from "./unsigned.ts";
 
-export const KEY_BYTES = 32;
+const KEY_BYTES = 32;
 
-/** The entry of the metadata. */
+/** The name of the metadata entry. */
 const SIGNATURE = "signature";
-/** Of another form of signature it would be another. */
+/** Part of what is signed; another form of signature would have another domain. */
 const DOMAIN = "bedrock payload 1";
 
-/** For clients and workers. @param key null: nothing is signed, and everything is taken. */
+/** For clients and workers. @param key null: nothing is signed, and every payload is accepted. */
 export function dataConverterOf(key: Uint8Array | null): DataConverter {
   return { payloadCodecs: key === null ? [] : [new PayloadSignature(key)] };
 }
 
-/** A codec that never throws: in a workflow that would block the conversation for as long as its history is. */
+/**
+ * A codec that never throws: in a workflow, an error would block the conversation for as long as its history exists.
+ */
 export class PayloadSignature implements PayloadCodec {
   readonly #key: Uint8Array;
 
@@ -69,13 +73,16 @@ export class PayloadSignature implements PayloadCodec {
   }
 }
 
-/** What it was signed for is nobody's business here: for those who look at payloads. */
+/** The payload without its signature, which is not checked: for display. */
 export function withoutSignature(payload: Payload): Payload {
   const { [SIGNATURE]: signature, ...metadata } = payload.metadata ?? {};
   return signature === undefined ? payload : { ...payload, metadata };
 }
 
-/** The same for who sends and who receives: whose payload it is. A copy of it is worth nothing anywhere else. */
+/**
+ * The place that a payload belongs to: sender and receiver derive the same. A copy in another place has no valid
+ * signature.
+ */
 function placeOf(context: SerializationContext | undefined): readonly string[] {
   if (context === undefined) return [];
   const { type, namespace, workflowId = "" } = context;

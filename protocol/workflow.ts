@@ -1,9 +1,9 @@
 /**
- * Owns: the names and shapes by which the outside talks to a conversation's workflow. Updates answer; the
- * signals of the same names and inputs are for the Temporal CLI and Web UI, and what they ask in vain leaves a
- * note in the conversation.
- * A rejected update fails with an ApplicationFailure whose `type` is a code of the HTTP contract and whose first
- * detail is an `UpdateRejection`.
+ * Owns: the names and shapes of the updates, signals and queries of a conversation's workflow. An update returns an
+ * answer. The signals of the same names and inputs are for the Temporal CLI and Web UI; a signal that is not taken
+ * leaves a note in the conversation.
+ * A rejected update fails with an ApplicationFailure whose `type` is a code of the HTTP contract and whose first detail
+ * is an `UpdateRejection`.
  */
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { ConversationMetadata } from "./activities.ts";
@@ -16,12 +16,12 @@ import type { ConversationConfig } from "./conversation.ts";
 import type { RejectionCode } from "../machine/rejection.ts";
 
 export const CONVERSATION_WORKFLOW = "conversation";
-/** Where workflows, commits and LLM requests are polled for, unless configured otherwise. */
+/** The task queue of workflows, commits and LLM requests, unless configured otherwise. */
 export const CONVERSATIONS_QUEUE = "conversations";
-/** Tools run where the conversation's directory lives. */
+/** The task queue of the host where a conversation's directory is: its tools run there. */
 export const toolsQueue = (host: string): string => `tools:${host}`;
 
-/** How a conversation comes into being: its first commit. */
+/** The input from which the first commit creates a conversation. */
 export type CreateInput = {
   readonly config: ConversationConfig;
   readonly mode: Mode;
@@ -30,21 +30,21 @@ export type CreateInput = {
   readonly seed: string | null;
   /** A sub-agent's task, or null. */
   readonly task: { readonly messageId: string; readonly text: string } | null;
-  /** If it is known; else it is asked for, with a look for the row. */
+  /** Set if it is known; otherwise the workflow loads it and looks for the row at the same time. */
   readonly context?: Context;
 };
 
-/** What one run hands to the next when it continues as new. */
+/** The state that one run hands to the next when it continues as new. */
 export type ContinueAsNewState = ConversationMetadata & {
   readonly conversation: Conversation;
-  /** Of the last revision, which is confirmed like all before it. */
+  /** The number of the last revision, which is confirmed like all before it. */
   readonly revision: number;
   readonly revisionId: string;
   readonly restarts: number;
   readonly archived: boolean;
-  /** By the row. */
+  /** From the row. */
   readonly createdAt: string | null;
-  /** Ordered and committed, not yet performed. */
+  /** Operations that are ordered and committed, but not performed yet. */
   readonly operations: readonly Operation[];
   /** The messages accepted last; update ids do not outlive a run (temporal#6375). */
   readonly recentMessages: readonly RecentMessage[];
@@ -58,8 +58,8 @@ export type RecentMessage = {
 };
 
 /**
- * The workflow's argument. The row is the truth: without `carried` it is loaded first, and `createInput` is used
- * only when there is no row yet.
+ * The workflow's argument. The row is authoritative: without `carried` the workflow loads it first, and uses
+ * `createInput` only when there is no row yet.
  */
 export type ConversationStart = {
   readonly conversationId: string;
@@ -80,24 +80,24 @@ export type SendMessageInput = {
   readonly delivery: Delivery;
 };
 /**
- * What the caller has read of the row, if it has. A workflow that does not know this version was rolled back: it loads
- * the row before it judges what it is asked.
+ * The version of the row that the caller has read, if it has. A workflow that does not know this version was rolled
+ * back: it loads the row before it judges the request.
  */
 export type Asked = { readonly row?: RowVersion };
 
-/** `revision` holds what was answered. Wait until the row has it before you tell anybody. */
+/** `revision` contains what the answer says. Wait until the row has it before you report the answer to a client. */
 export type Accepted = { readonly revision: number };
 export type SendMessageResult = Accepted & RecentMessage;
 export type StateResult = Accepted & { readonly state: State };
 export type ModeResult = Accepted & { readonly mode: Mode; readonly state: State };
 
-/** Creates the conversation (with update-with-start); an existing one refuses with `already_exists` in the API. */
+/** Creates the conversation (with update-with-start). If it exists already, the API answers `already_exists`. */
 export const openUpdate = defineUpdate<Accepted & { created: boolean }>("open");
 export const sendMessageUpdate = defineUpdate<SendMessageResult, [SendMessageInput & Asked]>("sendMessage");
 export const withdrawMessageUpdate = defineUpdate<Accepted, [{ messageId: string } & Asked]>(
   "withdrawMessage",
 );
-/** Asked before the row is read, so that Postgres is not needed for it. */
+/** The API sends it without reading the row first, so that a Stop does not need Postgres. */
 export const cancelUpdate = defineUpdate<StateResult, [{ clearQueue: boolean }]>("cancel");
 export const decideUpgradeUpdate = defineUpdate<
   ModeResult,
@@ -112,10 +112,13 @@ export const archiveUpdate = defineUpdate<Accepted, [{ archived: boolean } & Ask
 /** Completes when the work was stopped and the rows, children included, are gone. */
 export const removeUpdate = defineUpdate<null, [{ remove: true }]>("remove");
 
-/** Their inputs may be typed by hand: inputs.ts checks them. Each has one, because only an input can be signed. */
+/**
+ * Operators may type the inputs of signals by hand: inputs.ts checks them. Each signal has an input, because only an
+ * input can be signed.
+ */
 export const sendMessageSignal = defineSignal<[Partial<SendMessageInput> & { text: string }]>("sendMessage");
 export const withdrawMessageSignal = defineSignal<[{ messageId: string }]>("withdrawMessage");
-/** A parent's to its sub-agent says why. */
+/** A parent's signal to its sub-agent says by `by` why it cancels. */
 export const cancelSignal = defineSignal<[{ clearQueue?: boolean; by?: CancelledBy }]>("cancel");
 export const decideUpgradeSignal =
   defineSignal<[{ decision: Decision; toolCallId?: string }]>("decideUpgrade");
@@ -123,7 +126,10 @@ export const downgradeSignal = defineSignal<[Readonly<Record<string, never>>]>("
 export const triggerContinuationSignal = defineSignal<[{ triggerContinuation: true }]>("triggerContinuation");
 export const archiveSignal = defineSignal<[{ archived?: boolean }]>("archive");
 export const removeSignal = defineSignal<[{ remove: true }]>("remove");
-/** Sent by `npm start` before a worker polls (docs/machine.md, Restart), with the row as it is; null: there is none. */
+/**
+ * `npm start` sends it before a worker polls (docs/machine.md, Restart), with the version of the row; null: there is no
+ * row.
+ */
 export const restartedSignal =
   defineSignal<[{ policy: "idle" | "resume"; row: RowVersion | null; restarts: number }]>("restarted");
 

@@ -4,7 +4,7 @@
  */
 import type { Range } from "./ranges.ts";
 
-/** Of one argument, of which the lower 32 bits count, after `mask`. */
+/** A condition on the lower 32 bits of one argument, after `mask`. */
 export type Condition = { readonly arg: number; readonly mask?: number } & (
   | { readonly isOneOf: readonly number[] }
   | { readonly isNoneOf: readonly number[] }
@@ -45,11 +45,11 @@ export type Preamble = {
   /** AUDIT_ARCH_…; calls of any other fail with `errno`. */
   readonly architecture: number;
   readonly errno: number;
-  /** Numbers from here on fail, if given: another ABI of the same architecture. */
+  /** If given, calls from this number on fail: they belong to another ABI of the same architecture. */
   readonly below?: { readonly number: number; readonly errno: number };
 };
 
-/** Rules of one call are looked at in their order; what no rule denies is allowed. */
+/** The program checks the rules of one call in their order, and allows what no rule denies. */
 export function compile({ architecture, errno, below }: Preamble, rules: readonly Rule[]): Instruction[] {
   return [
     load(ARCHITECTURE),

@@ -1,6 +1,6 @@
 /**
  * Owns: running one command, from its start to the last byte that is waited for: its output, bounded while it is read,
- * its time and its end. Nothing of it is left when its result is known (launcher.ts).
+ * its time-out and its end. When the result is known, nothing of the command is left (launcher.ts).
  * Not here: which command, and what its output means (tools/).
  */
 import { StringDecoder } from "node:string_decoder";
@@ -29,19 +29,24 @@ export type CommandResult = {
   readonly output: string;
   readonly truncated: boolean;
   readonly timedOut: boolean;
-  /** By its signal, or because its lease was over. */
+  /** By its signal, or because its lease expired. */
   readonly aborted: boolean;
   readonly flooded: boolean;
-  /** All of it together took more memory than it may. */
+  /** All its processes together used more memory than they may. */
   readonly outOfMemory: boolean;
   /** Why it could not be started, as the system says. */
   readonly spawnError: string | null;
 };
 
 const FLOOD_BYTES = 256 * 1024 * 1024;
-/** For what is still in the pipes when nothing is left that writes: a process of the system's own may hold them. */
+/**
+ * Milliseconds to read what is still in the pipes when nothing is left that writes. A process of the system's own may
+ * hold the pipes open.
+ */
 const DRAIN_MS = 100;
-/** For a killed process that does not die (uninterruptible sleep): the result must not wait for it. */
+/**
+ * Milliseconds to wait for a killed process. One in uninterruptible sleep does not die, and must not delay the result.
+ */
 const DEATH_MS = 2_000;
 
 /** Runs a command to its end. Never rejects. */
@@ -104,12 +109,13 @@ export async function runCommand(command: Command): Promise<CommandResult> {
   await Promise.race([Promise.all(readers.map((reader) => reader.closed)), drained.passed]);
   drained.stop();
   for (const reader of readers) reader.stop();
-  // Nobody waits for it any more, however it ended; or it was killed for nothing that it did.
+  // After the lease has expired nobody waits for the command, however it ended. An orphaned command was killed for
+  // nothing that it did.
   why.aborted ||= isExpired(lease) || ending.kind === "orphaned";
   return result(ending);
 }
 
-/** In bytes, because a flood of them as text would keep the process from anything else. */
+/** Works on bytes: to remove a flood of NULs from text would keep this process from everything else. */
 function withoutNul(chunk: Buffer): Buffer {
   if (!chunk.includes(0)) return chunk;
   let length = 0;

@@ -14,10 +14,11 @@ sub become_command {
   open(STDIN, "<", "/dev/null");
   open(STDOUT, ">&", $out);
   open(STDERR, ">&", $err);
-  # Those that it was not forked into. Zero is the one who writes it, who alone need not wait for all others.
+  # Enters the groups that it was not forked into. Zero stands for the process that writes it; only a process that moves
+  # itself need not wait for all others.
   write_file("$_->{directory}/$_->{entry}", 0) for grep { $_->{entry} eq "tasks" } @{ $order->{groups} };
   confine($say, $id, @{ $order->{steps} });
-  # After the confinement, for a change of the user undoes it.
+  # After the confinement, because a change of the user undoes it.
   die_with_parent();
   kill $KILL, $$ if getppid() != $supervisor;
   my ($program, @arguments) = @{ $order->{argv} };
@@ -62,7 +63,8 @@ sub confine {
   }
 }
 
-# One step in place of thousands. What cannot be opened is gone, or nobody may.
+# Makes the call once for each path: one step in place of thousands. A path that cannot be opened is skipped: it is
+# gone, or nobody may open it.
 sub call_for_each {
   my ($number, $values, $index, $bytes, $flags, @paths) = @_;
   for (@paths) {
@@ -76,7 +78,7 @@ sub call_for_each {
   return 0;
 }
 
-# A filter cannot be told beforehand who will be the parent of what it filters.
+# Writes the id of the parent into a filter program: it is not known when the filter is compiled (PARENT in syscall.ts).
 sub with_parent {
   my ($program) = @_;
   my %value = (0x7ffffffe, getppid(), 0x80000002, -getppid());
@@ -87,10 +89,10 @@ sub with_parent {
   return $program;
 }
 
-# Only in a command: nothing of its parent's is run.
+# Only for a process that is to become a command. It ends by a signal, so that it runs no code of its parent.
 sub fail {
   my ($say, $line) = @_;
-  $line =~ tr/\n/ /; # a name may hold one, and must not speak for others
+  $line =~ tr/\n/ /; # a newline in a name must not start another message
   syswrite($say, "$line\n");
   kill $KILL, $$;
 }

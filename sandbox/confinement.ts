@@ -1,6 +1,6 @@
 /**
- * Owns: what Restricted mode is for a command, put together (REQ-BED-014, REQ-BASH-008): as whom it runs, its limits,
- * Landlock, no descriptors but its own, and the filter of system calls. As data: the launcher only makes the calls.
+ * Owns: the whole confinement of a command of Restricted mode (REQ-BED-014, REQ-BASH-008): its user, its limits,
+ * Landlock, no descriptors but its own, and the filter of system calls. It is data: the launcher only makes the calls.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { freemem } from "node:os";
@@ -14,7 +14,7 @@ import type { Architecture } from "./system-calls.ts";
 
 export type Confinement = {
   readonly steps: readonly Syscall[];
-  /** Those that hold for all its processes together (control-groups.ts, supervisor.pl). */
+  /** The limits that hold for all its processes together (control-groups.ts, supervisor.pl). */
   readonly limits: Limits;
   /** Added to its environment. */
   readonly env: Readonly<Record<string, string>>;
@@ -22,12 +22,12 @@ export type Confinement = {
 
 export type ConfinementOptions = {
   readonly arch: Architecture;
-  /** Of Landlock, 1 or more. */
+  /** Landlock's, 1 or more. */
   readonly abi: number;
   readonly limits?: Partial<Limits>;
   /** Folders of the server's own, absolute and without links: no file in them can be read. */
   readonly hidden?: readonly string[];
-  /** The filter is left out where a test shows what it is for. */
+  /** Leaves the filter out, for tests that show what it is for. */
   readonly withoutFilter?: true;
 };
 
@@ -35,7 +35,7 @@ const CLOSE_RANGE_CLOEXEC = 4;
 const FIRST_DESCRIPTOR = 3;
 const LAST_DESCRIPTOR = 0xffff_ffff;
 
-/** For one command: the user, the processes and the files that are there now are part of it. */
+/** The confinement of one command only. It contains the command's user, and the processes and files that exist now. */
 export function confinement({
   arch,
   abi,
@@ -44,10 +44,10 @@ export function confinement({
   withoutFilter,
 }: ConfinementOptions): Confinement {
   const isRoot = process.getuid?.() === 0;
-  // On a machine that is short already, nobody may take half of the rest.
+  // On a machine that is short of memory already, a command may not take half of the rest.
   const availableBytes = Math.min(LIMITS.watch.availableBytes, freemem() / 2);
   const wanted = { ...LIMITS, watch: { ...LIMITS.watch, availableBytes }, ...limits };
-  // A user of its own has no other processes; ours have theirs.
+  // For root, the command has a user of its own, without other processes. Otherwise its user is ours, which has some.
   const others = isRoot ? [] : tasksOfUser(process.getuid?.() ?? 0);
   const processes = wanted.processes + others.length;
   return {
@@ -64,12 +64,12 @@ export function confinement({
   };
 }
 
-/** git would refresh its index on the way. */
+/** Otherwise git would also refresh its index. */
 const GIT = { GIT_OPTIONAL_LOCKS: "0" };
 /** Nothing belongs to the user that the command runs as. */
 const ANY_OWNER = { GIT_CONFIG_COUNT: "1", GIT_CONFIG_KEY_0: "safe.directory", GIT_CONFIG_VALUE_0: "*" };
 
-/** Processes, their threads and their groups. One that ends meanwhile is left out. */
+/** The processes of a user, their threads and their groups. A process that ends meanwhile is left out. */
 function tasksOfUser(user: number): number[] {
   const tasks = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

@@ -1,16 +1,17 @@
 # Owns: the control groups of commands, as control-groups.ts wants them: making, killing, finding them empty, removing.
-# All of one command hold the same processes. So the first tells for the others whether there are any; that of cgroup2,
-# the only one that can be killed, comes first.
+# All groups of one command hold the same processes, so the first shows for all of them whether there are any. The group
+# of cgroup2, the only one that can be killed, comes first.
 use strict;
 use warnings;
 
 my $EBUSY = 16;
-my %free; # the names of those that can be taken again, by what they are for
+my %free; # the names of groups that can be taken again, by their use
 my $slots = 0;
-my %survives; # by parent: whether who is forked into one below it lives
+my %survives; # by parent: whether a process survives that is forked into a group below it
 
-# Gives the groups of a command their directories, and says what for they can be taken again. Those with limits are: to
-# make and remove one that counts memory costs more than all else here, and nobody who was in one could change it.
+# Gives the groups of a command their directories. Returns the use for which they can be taken again, or undef. Groups
+# with limits are taken again: to make and remove one that counts memory costs more than all else here, and no process
+# in it could change it.
 sub place_groups {
   my ($id, $groups) = @_;
   my $has_limits = grep { @{ $_->{settings} } } @$groups;
@@ -21,8 +22,9 @@ sub place_groups {
   return $use;
 }
 
-# To Linux 6.18 a process that is forked into a group was there when the group was killed, unless its own group and that
-# one were killed equally often. Where that is so, as in a container that was killed and started again, it dies.
+# Up to Linux 6.18, the kernel compares how often two groups were killed: that of the forking process, and the one that
+# it forks into. If the numbers differ, the new process dies, as if it had been there when the group was killed. This
+# happens in a container that was killed and started again.
 sub survives_fork_into {
   my ($parent) = @_;
   return $survives{$parent} if defined $survives{$parent};
@@ -35,14 +37,14 @@ sub survives_fork_into {
   return $survives{$parent};
 }
 
-# Of a command of which nothing is left. Those that were never made cannot be taken again.
+# Releases the groups of a command of which nothing is left. Groups that were never made cannot be taken again.
 sub release_groups {
   my ($use, @directories) = @_;
   if (defined $use && -d $directories[0]) { push @{ $free{$use} }, $directories[0] =~ s/.*\///r }
   else { remove_group($_) for @directories }
 }
 
-# Whether it is there, with its limits.
+# Makes a group with its limits. Returns whether that succeeded.
 sub make_group {
   my ($group) = @_;
   mkdir($group->{directory}) or return 0;
@@ -55,8 +57,8 @@ sub make_group {
   return 1;
 }
 
-# All that is in it and below it dies at once, whatever it does. Only cgroup2 can do that. It cannot be used again: see
-# survives_fork_into.
+# Kills everything in the group and below it at once, whatever it does. Only cgroup2 can do that. A killed group cannot
+# be used again: see survives_fork_into.
 sub kill_group { write_file("$_[0]/cgroup.kill", 1) }
 
 sub is_empty {
@@ -64,7 +66,7 @@ sub is_empty {
   return $events eq "" ? read_file("$_[0]/cgroup.procs") eq "" : $events =~ /^populated 0$/m;
 }
 
-# With those below it. True when there is no such group any more.
+# Removes a group with those below it. Returns true when there is no such group any more.
 sub remove_group {
   my ($directory) = @_;
   return 1 if rmdir($directory) || $! != $EBUSY;
@@ -73,7 +75,7 @@ sub remove_group {
   return rmdir($directory) || $! != $EBUSY;
 }
 
-# How many of those in it the kernel has killed for want of memory.
+# How many processes of the group the kernel has killed for lack of memory.
 sub memory_deaths {
   my ($group) = @_;
   return 0 if $group->{events} eq "";

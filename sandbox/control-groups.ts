@@ -1,8 +1,8 @@
 /**
- * Owns: the control groups that commands run in: what of them can be had on this host, found out by making some, and
- * what they are called. `cgroup.kill` ends a command whatever it does; memory and processes are counted by the kernel,
- * which sees what no sum over processes sees. What cannot be had is silently done without: supervisors kill and watch.
- * Not here: making one for a command, entering and removing it (control-groups.pl).
+ * Owns: the control groups that commands run in: their names, and which facilities this host offers, found out by
+ * making some groups. `cgroup.kill` ends a command whatever it does. The kernel counts memory and processes, and sees
+ * what no sum over processes shows. A missing facility is done without, silently: supervisors kill and watch instead.
+ * Not here: making a group for a command, entering and removing it (control-groups.pl).
  */
 import { randomUUID } from "node:crypto";
 import {
@@ -21,37 +21,40 @@ import {
 import { basename, dirname, join } from "node:path";
 import { LIMITS, type Limits } from "./limits.ts";
 
-/** What a command is to have in one hierarchy: a control group below this one. */
+/** A command's control group in one hierarchy, to be made below `parent`. */
 export type ControlGroup = {
   readonly parent: string;
-  /** Lists who is in it. A command is forked into one of cgroup2, and enters others by writing here. */
+  /**
+   * The file that lists the group's processes. A command is forked into a group of cgroup2, and enters others by
+   * writing to this file.
+   */
   readonly entry: "cgroup.procs" | "tasks";
-  /** Counts the deaths for want of memory; null where it does not limit memory. */
+  /** The file that counts kills for lack of memory; null if the group does not limit memory. */
   readonly events: string | null;
-  /** What is written to its files before anybody is in it; those with a question mark need not be there. */
+  /** Written to the group's files before a process enters. A file whose name follows a question mark need not exist. */
   readonly settings: readonly string[];
 };
 
-/** The control groups of one launcher, of which the launcher knows only what it is told. */
+/** The control groups of one launcher. The launcher knows only those that this process names to it. */
 export type ControlGroups = {
-  /** One a hierarchy; they hold those of its commands. */
+  /** One for each hierarchy; they hold the groups of the launcher's commands. */
   readonly directories: readonly string[];
-  /** Those of launchers whose worker has ended, or that have ended without removing them. */
+  /** Groups of launchers whose worker has ended, or that ended without removing them. */
   readonly leftovers: readonly string[];
-  /** For one command. @param limits null: it is only to be killed */
+  /** The groups for one command. @param limits null: the groups are only for killing it */
   readonly of: (limits: Limits | null) => readonly ControlGroup[];
   /**
-   * Kills all commands, or one that has no limits; where that cannot be had, none. One with limits is for the launcher to
-   * kill, whose work it cannot hinder: its group may be another command's by now.
+   * Kills all commands, or one that has no limits; kills none where the host does not offer it. The launcher kills a
+   * command with limits: such a command cannot hinder it, and the group may be another command's by now.
    */
   readonly kill: (id?: string) => void;
-  /** The launcher has ended. */
+  /** To be called when the launcher has ended. */
   readonly close: () => void;
 };
 
 type Facility = "kill" | "memory" | "processes";
 type Version = 1 | 2;
-/** A control group that can hold those of commands. */
+/** A control group that can hold the groups of commands. */
 type Place = {
   readonly directory: string;
   readonly version: Version;
@@ -62,10 +65,10 @@ const PREFIX = "bedrock";
 const closed = new Set<string>();
 let areDisabled = false;
 
-/** From now on there are none, as on many hosts: tests look at what is done there. */
+/** From now on there are no groups, as on many hosts. For tests of what happens there. */
 export const disableControlGroups = (): void => void (areDisabled = true);
 
-/** Makes those of one launcher. */
+/** Makes the groups of one launcher. */
 export function openControlGroups(): ControlGroups {
   const owner = nameOfOwner();
   const name = `${owner ?? ""}-${randomUUID().slice(0, 8)}`;
@@ -107,7 +110,10 @@ function settingsOf(facility: Facility, version: Version, { memoryBytes, process
   }
 }
 
-/** Memory and processes are either counted in cgroup2 or in hierarchies of their own; the kernel has each but once. */
+/**
+ * The kernel has each controller only once: it counts memory and processes either in cgroup2 or in hierarchies of their
+ * own.
+ */
 function findPlaces(name: string): Place[] {
   const places = [
     findUnified(name),
@@ -121,8 +127,8 @@ function findPlaces(name: string): Place[] {
 }
 
 /**
- * Below the group of this process. Where that holds processes, as it mostly does, it cannot limit memory: then below the
- * group above, if that was given to us.
+ * A place below the group of this process. A group that holds processes, as ours mostly does, cannot limit memory below
+ * it. Then the place is below the group above, if that group was given to us.
  */
 function findUnified(name: string): Place | null {
   const own = ownGroup(null);
@@ -137,7 +143,10 @@ function findUnified(name: string): Place | null {
   return best;
 }
 
-/** The group above is delegated: it belongs to our user, or, if that is root, it holds nobody but us, and is no slice. */
+/**
+ * Whether the group above is delegated to us: it belongs to our user or, for root, holds no group but ours and is no
+ * slice.
+ */
 function isGivenToUs(directory: string): boolean {
   const above = dirname(directory);
   const user = process.geteuid?.();
@@ -149,7 +158,7 @@ function isGivenToUs(directory: string): boolean {
   return !above.endsWith(".slice") && groups?.every(({ name }) => isOurs(name)) === true;
 }
 
-/** null: nothing can be had there. */
+/** null: no facility works there. */
 function make(base: string, name: string, version: Version, wanted: readonly Facility[]): Place | null {
   const directory = join(base, name);
   if (attempt(() => mkdirSync(directory)) === null) return null;
@@ -165,7 +174,7 @@ function make(base: string, name: string, version: Version, wanted: readonly Fac
   return null;
 }
 
-/** Tries it with a group that nobody is in. */
+/** Tries the facility with an empty group. */
 function isHad(base: string, directory: string, version: Version, facility: Facility): boolean {
   const trial = join(directory, "trial");
   if (attempt(() => mkdirSync(trial)) === null) return false;
@@ -175,7 +184,7 @@ function isHad(base: string, directory: string, version: Version, facility: Faci
       if (!file.startsWith("?")) write(join(trial, file), value);
     }
     if (facility === "kill") accessSync(join(trial, "cgroup.kill"), constants.W_OK);
-    // Who enters leaves another one, and the kernel asks for the right to both in the one above.
+    // A process that enters a group leaves another one. The kernel checks the right to both in the group above them.
     for (const group of [base, trial]) accessSync(join(group, entryOf(version)), constants.W_OK);
     return version === 1 || readFileSync(join(trial, "cgroup.type"), "utf8") === "domain\n";
   });
@@ -183,7 +192,10 @@ function isHad(base: string, directory: string, version: Version, facility: Faci
   return result === true;
 }
 
-/** Where this process is, in cgroup2 (null) or in the hierarchy of a controller; null: nowhere that can be seen. */
+/**
+ * The group of this process, in cgroup2 (`controller` is null) or in the hierarchy of a controller. Returns null if it
+ * cannot be seen.
+ */
 function ownGroup(
   controller: string | null,
 ): { readonly directory: string; readonly isRoot: boolean } | null {
@@ -195,7 +207,7 @@ function ownGroup(
       controller === null ? type === "cgroup2" : type === "cgroup" && isAmong(options, controller),
   );
   const [, root = "", mountPoint = ""] = mount ?? [];
-  // A container may see a part of the hierarchy.
+  // A container may see only a part of the hierarchy.
   const isWithin = path !== undefined && mount !== undefined && `${path}/`.startsWith(join(root, "/"));
   const below = isWithin ? join("/", path.slice(root === "/" ? 0 : root.length)) : null;
   return below === null || path?.startsWith("/..") === true
@@ -211,14 +223,17 @@ const matches = (file: string, line: RegExp): RegExpExecArray[] =>
     .map((text) => line.exec(text))
     .filter((match) => match !== null);
 
-/** A process and its namespace, in words that no other process shares until the next boot, when all groups are new. */
+/**
+ * A name for this process and its namespace. No other process has the same name until the next boot, when all groups
+ * are new.
+ */
 function nameOfOwner(): string | null {
   const namespace = /\d+/.exec(attempt(() => readlinkSync("/proc/self/ns/pid")) ?? "")?.[0];
   const start = startOf(process.pid);
   return namespace === undefined || start === null ? null : [PREFIX, namespace, process.pid, start].join("-");
 }
 
-/** In ticks since the boot; null when it has ended. */
+/** The start of a process, in ticks since the boot; null when it has ended. */
 function startOf(pid: number): string | null {
   const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8")) ?? "";
   // After the name, which may hold anything: the state, 18 numbers, the start.
@@ -230,14 +245,17 @@ function leftoversIn(base: string): string[] {
   return (attempt(() => readdirSync(base)) ?? []).filter(isLeft).map((name) => join(base, name));
 }
 
-/** Who is in another namespace cannot be judged, and other processes' launchers end with them. */
+/**
+ * A process in another namespace cannot be judged from here. A process's launchers end with it, so a process that has
+ * ended leaves its groups behind.
+ */
 function isLeft(name: string): boolean {
   const [prefix, namespace = "", pid = "", start] = name.split("-");
   if (prefix !== PREFIX || !(nameOfOwner() ?? "").startsWith(`${PREFIX}-${namespace}-`)) return false;
   return Number(pid) === process.pid ? closed.has(name) : startOf(Number(pid)) !== start;
 }
 
-/** Makes no file: what is not there cannot be had. */
+/** Never creates the file: if it does not exist, the host does not offer the facility. */
 function write(path: string, text: string): void {
   const file = openSync(path, constants.O_WRONLY);
   try {
@@ -247,7 +265,7 @@ function write(path: string, text: string): void {
   }
 }
 
-/** null: it failed, for whatever reason; it cannot be had. */
+/** null: the action failed, for whatever reason, and what it tried is not available. */
 function attempt<T>(action: () => T): T | null {
   try {
     return action();

@@ -1,15 +1,15 @@
 /**
- * Owns: as whom a command of Restricted mode runs. A worker that is root would make nothing of the limit on processes,
- * and could read every process's environment: its commands run as a user that nobody else is, with no right of root's
- * but to read files.
+ * Owns: the user of the commands of Restricted mode, where the worker is root. Root is exempt from the limit on
+ * processes and can read every process's environment. So each command runs as a user that no other process has, with
+ * one right of root's only: to read files.
  */
 import type { Syscall } from "./syscall.ts";
 
-/** Transient users, as systemd's: nothing belongs to them. */
+/** The range of ids that systemd gives to transient users: nothing belongs to them. */
 const FIRST_USER = 61_184;
 const LAST_USER = 65_519;
 
-/** The next of them; a number comes again after more commands than run at a time. */
+/** The ids in turn. An id comes again only after more commands than run at a time. */
 let last = FIRST_USER - 1;
 export const nextUser = (): number => (last = last >= LAST_USER ? FIRST_USER : last + 1);
 
@@ -17,7 +17,9 @@ const PR_CAPBSET_DROP = 24;
 const PR_SET_SECUREBITS = 28;
 const PR_CAP_AMBIENT = 47;
 const PR_CAP_AMBIENT_RAISE = 2;
-/** Being root means nothing, and ceasing to be keeps what is set here; both locked. */
+/**
+ * User 0 gets no capabilities, and a change from user 0 to another user keeps those that are set here. Both are locked.
+ */
 const NO_ROOT_NO_FIXUP = 0xf;
 const CAP_DAC_READ_SEARCH = 2;
 const LAST_CAPABILITY = 63;
@@ -28,10 +30,10 @@ export function userSteps(user: number): readonly Syscall[] {
     (n) => n !== CAP_DAC_READ_SEARCH,
   );
   return [
-    // Its output, so that it can open it by its name as well (`/dev/stderr`).
+    // The user becomes the owner of the command's output, so that the command can also open it by name (`/dev/stderr`).
     ...[1, 2].map((output): Syscall => ({ call: "fchown", args: [output, user, user] })),
     { call: "prctl", args: [PR_SET_SECUREBITS, NO_ROOT_NO_FIXUP, 0, 0, 0] },
-    // A kernel knows about forty of them.
+    // Optional, because a kernel knows only about forty of them.
     ...others.map((n): Syscall => ({ call: "prctl", args: [PR_CAPBSET_DROP, n, 0, 0, 0], optional: true })),
     { call: "setgroups", args: [0, 0] },
     { call: "setresgid", args: [user, user, user] },
@@ -47,7 +49,7 @@ function header(): Uint8Array {
   return bytes;
 }
 
-/** Effective, permitted and inheritable; the upper halves are empty. */
+/** The effective, permitted and inheritable sets; their upper halves are empty. */
 function capabilities(low: number): Uint8Array {
   const bytes = Buffer.alloc(24);
   for (let n = 0; n < 3; n++) bytes.writeUInt32LE(low, 4 * n);

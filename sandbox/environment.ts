@@ -1,4 +1,4 @@
-/** Owns: what of the server's environment a command gets to see. An allowlist: the rest may hold secrets. */
+/** Owns: which variables of the server's environment a command sees. An allowlist: the others may hold secrets. */
 
 const ALLOWED = new Set([
   "PATH",
@@ -13,7 +13,7 @@ const ALLOWED = new Set([
   "TZ",
 ]);
 
-/** Nobody is there to page through output or to type a password. */
+/** Nobody can page through a command's output or type a password. */
 const FIXED = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" } as const;
 
 /** The environment of a command; `LC_*` included. */

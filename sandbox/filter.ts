@@ -1,6 +1,6 @@
 /**
- * Owns: the system calls that a command of Restricted mode does not get: what Landlock does not see (modes, owners and
- * times of files, every kind of socket, other namespaces) and what would lead around it.
+ * Owns: the system calls that are denied to a command of Restricted mode. Landlock does not see some of them (modes,
+ * owners and times of files, every kind of socket, other namespaces); others would lead around it.
  */
 import { assemble, compile, type Condition, type Rule } from "./bpf.ts";
 import { rangesOf } from "./ranges.ts";
@@ -42,7 +42,7 @@ const NAMESPACES: readonly SystemCall[] = [
   ...(["move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"] as const),
 ];
 
-/** Ways to somebody else's memory and queues, and into the kernel. */
+/** Ways to other processes' memory and queues, and into the kernel. */
 const SHARED: readonly SystemCall[] = [
   ...(["socket", "bind", "connect", "listen", "shmget", "shmat", "shmctl"] as const),
   ...(["semget", "semop", "semtimedop", "semctl", "mq_open", "mq_unlink"] as const),
@@ -52,18 +52,18 @@ const SHARED: readonly SystemCall[] = [
 ];
 
 /**
- * Memory that no process is charged with, but for what is written to pairs of sockets as they come: larger buffers and
- * filters, and descriptors on their way, which live on in messages.
+ * Larger buffers and filters of sockets, and descriptors on their way, which live on in messages. No process is charged
+ * with this memory. What programs write to pairs of sockets with default settings is not charged either, but allowed.
  */
 const SOCKETS: readonly SystemCall[] = ["setsockopt", "sendmsg", "sendmmsg"];
 
-/** A page in a pipe keeps the huge page that it is part of. Programs go on with read and write. */
+/** A page in a pipe keeps the whole huge page that it is part of. Programs go on with read and write. */
 const PAGES_IN_PIPES: readonly SystemCall[] = ["vmsplice", "splice", "tee", "sendfile"];
 
 /**
- * Programs do without them when they are told that they do not exist. Some keep others waiting (locks), or are few for a
- * whole user or machine (watches, asynchronous input and output); some hold memory that no process is charged with
- * (files in it, rules of Landlock).
+ * They fail with ENOSYS, and programs do without them. Some keep other processes waiting (locks). Others are few for a
+ * whole user or machine (watches, asynchronous input and output). Some hold memory that no process is charged with
+ * (files in memory, rules of Landlock).
  */
 const UNKNOWN: readonly SystemCall[] = [
   ...(["clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"] as const),
@@ -73,32 +73,39 @@ const UNKNOWN: readonly SystemCall[] = [
 ];
 
 const NEW_NAMESPACES = 0x7e02_0000;
-/** A thread with open files of its own, which nobody would count. */
+/** A thread without CLONE_FILES has open files of its own, which nothing would count. */
 const CLONE_THREAD = 0x1_0000;
 const CLONE_FILES = 0x400;
 const AF_UNIX = 1;
 const SOCK_TYPES = 0xf;
-/** Any other takes datagrams, and could send them to any path: raw ones are turned into such. */
+/**
+ * Sockets of any other type take datagrams, and could send them to any path. The kernel turns raw ones into such
+ * sockets.
+ */
 const STREAM_AND_SEQPACKET = [1, 5];
 const O_TRUNC = 0x200;
 const O_ACCMODE = 3;
 /**
- * What programs ask of files, pipes and terminals, and nothing that changes one: TCGETS, TIOCGPGRP, TIOCGWINSZ, FIONREAD,
- * FIONBIO, TIOCGSID, FIONCLEX, FIOCLEX, TCGETS2, FS_IOC_GETFLAGS, FS_IOC_FSGETXATTR, FS_IOC_FIEMAP. File systems and
- * drivers have hundreds of others, and many of them ask for no right to write.
+ * Requests that programs make of files, pipes and terminals, and that change none of them: TCGETS, TIOCGPGRP,
+ * TIOCGWINSZ, FIONREAD, FIONBIO, TIOCGSID, FIONCLEX, FIOCLEX, TCGETS2, FS_IOC_GETFLAGS, FS_IOC_FSGETXATTR,
+ * FS_IOC_FIEMAP. File systems and drivers have hundreds of others, and many of them need no right to write.
  */
 const HARMLESS_IOCTLS = [
   ...[0x5401, 0x540f, 0x5413, 0x541b, 0x5421, 0x5429, 0x5450, 0x5451],
   ...[0x802c_542a, 0x8008_6601, 0x801c_581f, 0xc020_660b],
 ];
-/** REQUEUE, CMP_REQUEUE and CMP_REQUEUE_PI of memory that others share: who waits there would wait for ever. */
+/**
+ * REQUEUE, CMP_REQUEUE and CMP_REQUEUE_PI, on memory that other processes share: those that wait there would wait for
+ * ever.
+ */
 const FUTEX_REQUEUES = [3, 4, 12];
 const FUTEX_OPERATION = 0xff;
 const F_SETOWN = 8;
 const F_SETOWN_EX = 15;
 /**
- * About descriptors, their flags and signals, and questions. Not among them: locks, for whoever reads a file may lock it
- * and keep waiting who wants to write; leases; larger pipes; news of folders.
+ * Commands about descriptors, their flags and signals, and queries. Not among them: leases of files, larger pipes,
+ * notifications about folders, and locks. A process that may read a file may lock it, and keep those waiting that want
+ * to write.
  */
 const HARMLESS_FCNTLS = [
   ...[0, 1, 2, 3, 4, 5, F_SETOWN, 9, 10, 11, F_SETOWN_EX, 16, 17, 36],
@@ -111,12 +118,12 @@ const MAP_KIND = 0x2f;
 const SHARED_ANONYMOUS = [0x21, 0x23];
 const MAP_HUGETLB = 0x4_0000;
 /**
- * PR_SET_DUMPABLE, because what nobody may look into cannot be counted; PR_SET_THP_DISABLE (limits.ts); PR_SCHED_CORE,
- * which lets nobody else on the other half of a core.
+ * PR_SET_DUMPABLE: a process that nobody may look into cannot be counted. PR_SET_THP_DISABLE: see limits.ts.
+ * PR_SCHED_CORE: it keeps all other processes off the other half of a core.
  */
 const PRCTLS = [4, 41, 62];
 
-/** Of another process than the caller. */
+/** The argument names another process than the caller. */
 const another = (arg: number): Condition => ({ arg, isNoneOf: [0] });
 
 const CONDITIONAL: readonly (readonly [SystemCall, Condition])[] = [
@@ -141,7 +148,7 @@ const CONDITIONAL: readonly (readonly [SystemCall, Condition])[] = [
   ["sched_setattr", another(0)],
 ];
 
-/** Cutting off a file without opening it for writing, which Landlock sees from its third ABI on. */
+/** Truncating a file without opening it for writing. Landlock sees this from its third ABI on. */
 const cuts = (arg: number): Condition => ({
   arg,
   mask: O_TRUNC | O_ACCMODE,
@@ -154,28 +161,28 @@ const BEFORE_TRUNCATE: readonly (readonly [SystemCall, Condition | null])[] = [
   ["openat", cuts(2)],
 ];
 
-/** Signals, which Landlock keeps inside from its sixth ABI on. */
+/** Calls that send signals. Landlock keeps signals inside the domain from its sixth ABI on. */
 const SIGNALLING: readonly SystemCall[] = [
   ...(["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open"] as const),
 ];
 
-/** A parent as a group, too. */
+/** The parent is denied as a process group, too. */
 const EVERYBODY_AND_PARENT = [-1, PARENT, -PARENT].map((id) => id >>> 0);
 /**
- * Each takes six instructions, of 4096 that a program may have. With more than that, nobody between two that are close
- * can be signalled either: ids that nobody of the user has now.
+ * The limit on ranges: each takes six instructions, and a program may have 4096. With more processes, close ones share
+ * a range. Then the ids between them cannot be signalled either; no process of the user has these ids now.
  */
 const OUTSIDE_RANGES = 500;
 
 export type FilterOptions = {
   readonly arch: Architecture;
-  /** Of Landlock: what it does not see is denied here. */
+  /** Landlock's ABI. What it does not see is denied here. */
   readonly abi: number;
-  /** Processes and threads that must not be signalled, where Landlock does not see to it. */
+  /** Processes and threads that must not be signalled, where Landlock does not prevent it. */
   readonly outside: readonly number[];
 };
 
-/** The rules, in no particular order but that of the rules of one call. */
+/** The rules. Only the order among the rules of one call matters. */
 export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rule[] {
   const rule = (call: SystemCall, errno: number, when: Condition | null = null): Rule[] => {
     const number = numberOf(arch, call);
@@ -199,7 +206,7 @@ export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rul
       ? []
       : [
           ...SIGNALLING.flatMap((call) => targets.flatMap((when) => rule(call, EPERM, when))),
-          // To a folder of /proc, too, which is no number.
+          // Denied as a whole: it also signals through a folder of /proc, which is no process id.
           ...rule("pidfd_send_signal", EPERM),
           ...rule("fcntl", EPERM, { arg: 1, isOneOf: [F_SETOWN, F_SETOWN_EX] }),
         ]),
@@ -208,7 +215,9 @@ export function filterRules({ arch, abi, outside }: FilterOptions): readonly Rul
 
 const SECCOMP_SET_MODE_FILTER = 1;
 
-/** The last step: what comes after it is under it. Needs a process that gains no privileges any more. */
+/**
+ * The last step: the filter holds for everything after it. The process must not be able to gain privileges any more.
+ */
 export function filterStep(arch: Architecture, rules: readonly Rule[]): Syscall {
   const preamble = {
     architecture: AUDIT_ARCH[arch],

@@ -1,7 +1,7 @@
 /**
- * Owns: whether this host can enforce Restricted mode (REQ-BED-014, REQ-BASH-009), found out by doing it: a confined
- * command tries to write, and to read what is hidden, and must fail. Without that there is no Restricted mode here, and
- * bash does not run in it.
+ * Owns: whether this host can enforce Restricted mode (REQ-BED-014, REQ-BASH-009). A probe finds out: a confined
+ * command tries to write, and to read what is hidden, and must fail. Otherwise there is no Restricted mode on this
+ * host, and bash does not run in it.
  */
 import { chmod, mkdir, mkdtemp, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { runCommand, type Command, type CommandResult } from "./command.ts";
 import { confinement, type Confinement } from "./confinement.ts";
 import { architecture, numberOf } from "./system-calls.ts";
 
-/** What a host can enforce. `abi` is Landlock's; `reason` says, in sentences, why there is nothing. */
+/** What a host can enforce. `abi` is Landlock's; `reason` says, in sentences, why nothing can be enforced. */
 export type Sandbox = {
   readonly available: boolean;
   readonly abi: number | null;
@@ -24,7 +24,7 @@ const LANDLOCK_CREATE_RULESET_VERSION = 1;
 
 let found: Promise<Sandbox> | null = null;
 
-/** What holds on this host. Found out once; a failure is looked into again by the next caller. */
+/** The sandbox of this host. A success is probed once; after a failure the next caller probes again. */
 export async function sandboxOfHost(): Promise<Sandbox> {
   found ??= probe().catch((error: unknown) => missing(`The sandbox could not be tried: ${String(error)}.`));
   const sandbox = await found;
@@ -32,7 +32,7 @@ export async function sandboxOfHost(): Promise<Sandbox> {
   return sandbox;
 }
 
-/** The confinement of one command; a sentence where there is none. @param hidden see confinement.ts */
+/** The confinement of one command, or a sentence that says why there is none. @param hidden see confinement.ts */
 export async function confine(hidden: readonly string[] = []): Promise<Confinement | string> {
   const { available, abi, reason } = await sandboxOfHost();
   const arch = architecture();
@@ -60,7 +60,7 @@ async function probe(): Promise<Sandbox> {
 async function tryOut(confined: (hidden: readonly string[]) => Confinement): Promise<string | null> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "bedrock-probe-")));
   try {
-    // Anybody may read and write here: what keeps the command from it is the sandbox.
+    // Anybody may read and write here, so that only the sandbox can keep the command from it.
     await chmod(folder, 0o777);
     const [file, own] = [join(folder, "file"), join(folder, "own")];
     await writeFile(file, "untouched");

@@ -1,19 +1,19 @@
-# Owns: what keeper, launcher and supervisor ask of the kernel: waiting without missing a signal, and the processes that
-# come of a process, and their death. Numbers of system calls are the worker's to know (system-calls.ts).
+# Owns: what keeper, launcher and supervisor ask of the kernel: to wait without missing a signal, to find the
+# descendants of a process and to kill them. The worker passes the numbers of system calls (system-calls.ts).
 use strict;
 use warnings;
 
 our %syscall;
-our $told = 0; # somebody asked this program to end
+our $told = 0; # a signal asked this program to end
 our ($WNOHANG, $WUNTRACED, $KILL, $TERM, $CHLD, $CONT) = (1, 2, 9, 15, 17, 18);
-our $KILLED_MS = 3000; # what is still there so long after a SIGKILL cannot be killed
+our $KILLED_MS = 3000; # what is still there so long after a SIGKILL counts as impossible to kill
 my ($PR_SET_PDEATHSIG, $PR_SET_CHILD_SUBREAPER, $CLOCK_MONOTONIC, $POLLIN) = (1, 36, 1, 1);
 my ($SIG_SETMASK, $CLONE_INTO_CGROUP, $O_WRONLY) = (2, 1 << 33, 1);
 my @HEARD = (1, 2, $TERM, $CHLD, $CONT);
 my ($STOPS, $STOPS_MS) = (10, 1000);
 
-# Signals are heard in wait_for alone. Elsewhere they are blocked: none interrupts anything, and none that comes between
-# a look and the wait after it is missed.
+# Only wait_for receives signals; elsewhere they are blocked. So no signal interrupts anything, and none is missed that
+# comes between a look and the wait after it.
 sub hear_signals {
   $SIG{CHLD} = $SIG{CONT} = sub { };
   $SIG{TERM} = $SIG{INT} = $SIG{HUP} = sub { $told = 1 };
@@ -22,13 +22,14 @@ sub hear_signals {
   signal_mask($mask);
 }
 
-# For what becomes another program.
+# Resets the signals of a process that becomes another program.
 sub hear_nothing {
   $SIG{$_} = "DEFAULT" for qw(CHLD CONT TERM INT HUP PIPE);
   signal_mask(0);
 }
 
-# Until a signal comes, the descriptor can be read, or so many milliseconds (-1: any) are over. Says whether it can be.
+# Waits until a signal comes, the descriptor can be read, or so many milliseconds (-1: any) are over. Returns whether
+# the descriptor can be read.
 sub wait_for {
   my ($milliseconds, $descriptor) = @_;
   my $none = pack("Q", 0);
@@ -38,8 +39,9 @@ sub wait_for {
   return $count > 0;
 }
 
-# Adopts what loses its parents below, and is told when its own parent dies, by the one signal that continues who is
-# stopped. It comes, too, when only the thread ends that started this: who hears it asks getppid.
+# Makes this process a subreaper, which adopts descendants that lose their parent. The kernel signals the death of this
+# process's own parent by SIGCONT, because that signal also continues a stopped process. The signal also comes when only
+# the thread ends that started this process: the receiver checks getppid.
 sub take_charge {
   hear_signals();
   prctl($PR_SET_CHILD_SUBREAPER, 1);
@@ -48,8 +50,8 @@ sub take_charge {
 
 sub die_with_parent { prctl($PR_SET_PDEATHSIG, $KILL) }
 
-# As fork, in a control group of cgroup2 if one is given and can be entered. By clone3, for a process that is moved
-# later waits for the whole kernel: 10 ms and more on a busy machine.
+# Forks, into a control group of cgroup2 if one is given and can be entered. It uses clone3: to move the process later
+# waits for the whole kernel, 10 ms and more on a busy machine.
 sub fork_into {
   my ($directory) = @_;
   if (defined $directory && sysopen(my $group, $directory, 0)) {
@@ -60,11 +62,11 @@ sub fork_into {
   return fork();
 }
 
-# What waitpid has just told of was a stop, and not an end. Perl's own variable does not tell them apart.
+# Whether waitpid has just reported a stop, and not an end. Perl's own variable does not distinguish them.
 sub has_stopped { return (${^CHILD_ERROR_NATIVE} & 0xff) == 0x7f }
 
-# Of a process that is continued whenever it is stopped: whether that is of no use, because somebody stops it again and
-# again, and it cannot do its work.
+# Counts the stops of a process that is always continued. Returns whether it is stopped so often that it cannot do its
+# work.
 sub is_held_down {
   my ($record) = @_;
   my $now = now();
@@ -72,7 +74,7 @@ sub is_held_down {
   return ++$record->{stops} > $STOPS;
 }
 
-# Of all threads of a process.
+# The children of all threads of a process.
 sub children {
   my ($pid) = @_;
   my @found;
@@ -83,8 +85,8 @@ sub children {
   return @found;
 }
 
-# Kills these and all that comes of them, each as it is found: a tree that grows is not outrun. Who loses its parent
-# meanwhile becomes a child of this process, and is found in the next round.
+# Kills these processes and all their descendants, each as it is found, so as to keep up with a tree that grows. A
+# process that loses its parent meanwhile becomes a child of this process, and the next round finds it.
 sub kill_tree {
   my @todo = @_;
   while (defined(my $pid = shift @todo)) {
@@ -94,9 +96,9 @@ sub kill_tree {
   }
 }
 
-# Kills what is in a control group, if there is one, and what comes of this process, until nothing is left of it. What
-# cannot be killed is left alone after a while. Each child that ends is told, with its status in $?. Says whether the
-# group was killed.
+# Kills everything in a control group, if one is given, and all descendants of this process, until nothing is left.
+# After $KILLED_MS it leaves alone what cannot be killed. Calls $on_end for each child that ends, with its status in $?.
+# Returns whether the group was killed.
 sub end_all {
   my ($group, $on_end) = @_;
   my $began = now();
@@ -108,9 +110,9 @@ sub end_all {
     my $elapsed = now() - $began;
     return $was_killed if $pid < 0 && $is_empty || $elapsed > $KILLED_MS;
     my $pause = pause_after($elapsed);
-    # Each that dies wakes this; a look at a large tree is dear, and they are on their way.
+    # Each death wakes this process. A look at a large tree is expensive, and the killed processes are about to die.
     if (now() - $last >= $pause) {
-      # Whoever was in it is dead by the next look.
+      # Every process that was in the group is dead by the next look.
       if (!$is_empty && !$was_killed && kill_group($group)) { $was_killed = 1 }
       else { kill_tree(children($$)) }
       $last = now();
@@ -119,7 +121,7 @@ sub end_all {
   }
 }
 
-# Between two looks at what has been killed: short, and longer where something does not die.
+# Milliseconds between two looks at killed processes: few, and more where something does not die.
 sub pause_after { return $_[0] < 100 ? 1 : 20 }
 
 sub read_file {
@@ -129,14 +131,14 @@ sub read_file {
   return <$file> // "";
 }
 
-# Never makes one.
+# Never creates the file.
 sub write_file {
   my ($path, $text) = @_;
   sysopen(my $file, $path, $O_WRONLY) or return 0;
   return defined syswrite($file, $text);
 }
 
-# In milliseconds.
+# Milliseconds of the monotonic clock.
 sub now {
   my $time = pack("q2", 0, 0);
   syscall($syscall{clock_gettime} + 0, $CLOCK_MONOTONIC, $time);

@@ -1,7 +1,7 @@
 /**
- * Owns: the Landlock part of Restricted mode, by the version of its ABI (1 to 7): nothing is written, moved, made or
- * removed anywhere, files are read below the given paths only, no TCP, no signals and no abstract sockets out of the
- * domain.
+ * Owns: the Landlock part of Restricted mode, by the version of its ABI (1 to 7). A command writes, moves, makes or
+ * removes nothing anywhere, and reads files below the given paths only. It has no TCP, and neither signals nor abstract
+ * sockets lead out of the domain.
  * Not here: which paths (readable.ts).
  */
 import { constants } from "node:fs";
@@ -9,8 +9,9 @@ import type { Path } from "./readable.ts";
 import type { Syscall } from "./syscall.ts";
 
 /**
- * Rights over files, by the ABI that knows them. Listing folders (8) is left out: a rule for a folder would hold for all
- * below it, and people want to list those on the way to what is hidden. So is executing (1), which begins by reading.
+ * Rights over files, by the ABI that knows them. Listing folders (8) is left out: people want to list the folders on
+ * the way to what is hidden, and a rule for such a folder would hold for everything below it. Executing (1) is left out
+ * because it begins with reading.
  */
 function handledFiles(abi: number): number {
   if (abi >= 5) return 0xfff6;
@@ -19,30 +20,38 @@ function handledFiles(abi: number): number {
 }
 
 const READ_FILE = 0x4;
-/** To write, and with the ABIs that know them truncate and ioctl. */
+/** The rights to write and, with the ABIs that know them, to truncate and to use ioctl. */
 function writingDevices(abi: number): number {
   if (abi >= 5) return 0xc002;
   return abi >= 3 ? 0x4002 : 0x2;
 }
 
-/** No terminal: whichever nobody has would become the command's own by being opened, and `/dev/tty` is that. */
+/**
+ * No terminal is among them. A command that opens a terminal which nobody has would make it its own, and then
+ * `/dev/tty` is that terminal.
+ */
 const DEVICES = ["null", "full", "random", "urandom"];
-/** Who may write to it may map it shared, which is memory that nobody is charged with (filter.ts). */
+/**
+ * A process that may write to `/dev/zero` may map it shared, and no process is charged with that memory (filter.ts).
+ */
 const DEVICES_TO_READ = ["zero"];
 const BIND_AND_CONNECT = 3n;
 const SIGNALS_AND_ABSTRACT_SOCKETS = 3n;
 const RULE_PATH_BENEATH = 1;
 const O_PATH = 0x20_0000;
-/** Else a link to what is hidden would allow it. The number depends on the architecture; this one's is right. */
+/**
+ * Without it, a link to something hidden would allow its target. The number depends on the architecture; Node's
+ * constant is that of this one.
+ */
 const NOT_A_LINK = constants.O_NOFOLLOW;
 const PR_SET_NO_NEW_PRIVS = 38;
 
 /**
- * For a process that has just forked; it cannot be undone.
+ * The steps for a process that has just forked. They cannot be undone.
  *
  * @param abi 1 or more.
- * @param readable below these files may be read, as they are when the steps are made: what is put in their place later
- *   is another file, and links among them lead nowhere
+ * @param readable files below these paths may be read. The paths are resolved when the steps are made: a file that
+ *   replaces one of them later is another file, and a link among them allows nothing
  */
 export function landlockSteps(abi: number, readable: readonly Path[]): readonly Syscall[] {
   const ruleset = attributes(abi);

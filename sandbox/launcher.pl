@@ -1,46 +1,48 @@
-# Owns: starting commands, one supervisor a command, and ending them. It decides nothing: launcher.ts says what is run
-# and when it ends. No modules: it must start in a few milliseconds, and its forks must stay small.
+# Owns: starting commands, each under a supervisor of its own, and ending them. It decides nothing: launcher.ts decides
+# what is run and when it ends. No modules: it must start in a few milliseconds, and its forks must stay small.
 #
 #   worker (Node) ── keeper ── launcher ── supervisor, one a command ── the command and whatever it starts
 #
-# The worker starts this program and keeps it. It becomes the keeper, which forks the launcher and waits. For each command
-# the launcher forks a supervisor (supervisor.pl), which forks the command (confine.pl), adopts every process that comes
-# of it, and does not end before all of them are dead. Launcher and keeper do the same for what is below them: whoever is
-# killed, stopped or held up by a command has somebody above who kills in its place. States: docs/sandbox.md.
+# The worker starts this program and keeps it. It becomes the keeper, which forks the launcher and waits. For each
+# command the launcher forks a supervisor (supervisor.pl), which forks the command (confine.pl). The supervisor adopts
+# every descendant of the command, and does not end before all of them are dead. Launcher and keeper do the same for
+# what is below them. If a command kills, stops or holds up one of these processes, the one above it kills in its
+# place. States: docs/sandbox.md.
 #
-# Arguments: the worker's process id; the control groups of this launcher, and those that others have left behind, as
-# lines; then by name the numbers of system calls.
+# Arguments: the worker's process id; the control groups of this launcher, one a line; those that others have left
+# behind, one a line; then names and numbers of system calls.
 # Standard input, a line each:
-#   run ID LENGTH UNTIL  when its lease is over, in milliseconds of the monotonic clock (0: never), followed by so many
-#                    bytes, each field ended by NUL (read_order has them)
-#   renew ID UNTIL   its lease is prolonged
-#   opened ID        the reading ends of its output are open on the other side
+#   run ID LENGTH UNTIL  followed by LENGTH bytes: fields, each ended by NUL (see read_order). UNTIL is when its lease
+#                    expires, in milliseconds of the monotonic clock (0: never)
+#   renew ID UNTIL   its lease is renewed
+#   opened ID        the worker has opened the reading ends of its output
 #   kill ID
 # Standard output, a line each:
 #   ID started OUT ERR   the paths of the reading ends of its standard output and error
 #   ID error TEXT    it could not be started
 #   ID exit N, ID signal N, ID memory    how it ended; nothing of it is left
-#   ID gone          its supervisor has ended; always the last
-#   lost             launcher and keeper are ending; what ran is being killed, and when that is done this output ends
+#   ID gone          its supervisor has ended; always the last line about a command
+#   lost             launcher and keeper are ending; they kill what runs, and when that is done this output ends
 use strict;
 use warnings;
 
 our ($told, %syscall, $WNOHANG, $WUNTRACED, $KILL, $TERM, $CONT, $KILLED_MS);
 (my ($worker, $own_groups, $left_groups), %syscall) = @ARGV;
 my $TICK_MS = 50;
-# An honest supervisor has killed 256 processes by then; what it has not is killed by the launcher.
+# Milliseconds. A supervisor that works has killed 256 processes by then. The launcher kills what is left.
 my $ENDING_MS = 100;
 
-$^F = 2; # what is opened here is closed in a command
+$^F = 2; # descriptors that are opened here are closed in a command
 $SIG{PIPE} = "IGNORE";
-# close_range: what the worker itself had inherited is not for commands. Before Linux 5.9 the worker alone sees to that.
+# close_range: commands must not get what the worker itself had inherited. Before Linux 5.9 only the worker prevents
+# that.
 syscall(436, 3, 0x7fffffff, 0);
 for my $part (qw(kernel control-groups supervisor confine)) {
   do(__FILE__ =~ s/[^\/]*$/$part.pl/r) or die "$part: ", $@ || $!;
 }
 
 my %commands; # by id; a record has the state and since when, the supervisor, the lease, control groups, pipes
-my %orphans; # by process id: since when it is to be killed
+my %orphans; # by process id: when its killing began
 my $input = "";
 
 take_charge();
@@ -50,8 +52,8 @@ if (!defined $launcher) { exit 1 }
 elsif ($launcher == 0) { launch() }
 else { keep() }
 
-# Launcher and keeper end like this, each for what is below it, and neither waits for the other. The worker hears of it
-# before it hears of any command that ends with them: it must not send another one.
+# Ends the launcher or the keeper: each kills what is below it, and neither waits for the other. The worker reads "lost"
+# before the end of any command that dies with them, because it must not send them another command.
 sub end_all_and_groups {
   say_line("lost");
   my @groups = split(/\n/, $own_groups);
@@ -85,7 +87,7 @@ sub keep {
 sub launch {
   $0 = "bedrock-launcher";
   take_charge();
-  # Not with the keeper: who signals its group reaches nobody else.
+  # Not in the keeper's process group: a signal to the group of one reaches nobody else.
   setpgrp(0, 0);
   my $open = 1;
   while ($open && !$told && getppid() == $keeper) {
@@ -101,7 +103,7 @@ sub launch {
     end_overdue();
     clean_up();
   }
-  # It has to look whether it has lost the worker, too.
+  # The keeper has to check whether it has lost the worker, too.
   kill $CONT, $keeper if getppid() == $keeper;
   end_all_and_groups();
 }
@@ -119,7 +121,7 @@ sub in_state {
 
 sub run {
   my ($id, undef, $until, $fields) = @_;
-  # It was read late: who sent it, or this process, was frozen.
+  # The order was read late: its sender, or this process, was frozen.
   return say_line("$id gone") if $until && now() > $until;
   pipe(my $out_read, my $out_write) && pipe(my $err_read, my $err_write) or return refuse($id);
   my @ends = ($out_read, $err_read);
@@ -152,7 +154,8 @@ sub enter {
   @$command{qw(state since)} = ($state, now());
 }
 
-# At once where that can be had; by its supervisor, which may have been stopped.
+# Kills the control group at once where there is one. Tells the supervisor to end, and continues it, because it may have
+# been stopped.
 sub end {
   my ($command) = @_;
   enter($command, "ending");
@@ -167,12 +170,12 @@ sub kill_group_of {
   $command->{use} = undef if kill_group($group);
 }
 
-# Supervisors that have ended, and those that were stopped.
+# Handles supervisors that have ended, and those that were stopped.
 sub reap {
   while ((my $pid = waitpid(-1, $WNOHANG | $WUNTRACED)) > 0) {
     my ($command) = grep { $_->{pid} == $pid } in_state("running", "ending") or next;
     if (!has_stopped()) {
-      $command->{use} = undef if $?; # supervise says what that means
+      $command->{use} = undef if $?; # see supervise for its meaning
       enter($command, "orphaned");
     }
     elsif ($command->{state} eq "ending") { take_over($command) }
@@ -181,15 +184,15 @@ sub reap {
   }
 }
 
-# Those whose lease nobody prolongs: the worker is frozen, or cut off, and somebody else may be in charge. And those that
-# were told to end long enough ago: whatever keeps a supervisor from its work, nothing keeps it from dying.
+# Ends commands whose lease has expired: the worker is frozen or cut off, and a successor may be in charge. Takes over
+# from supervisors that should have ended by now: whatever keeps one from its work, nothing keeps it from dying.
 sub end_overdue {
   my $now = now();
   for my $command (in_state("running")) { end($command) if $command->{until} && $now > $command->{until} }
   for my $command (in_state("ending")) { take_over($command) if $now - $command->{since} > $ENDING_MS }
 }
 
-# Not only when its death is heard of: its command may be tracing it, and hears first.
+# This does not wait for the report of the supervisor's death: a command that traces the supervisor gets it first.
 sub take_over {
   my ($command) = @_;
   kill $KILL, $command->{pid};
@@ -197,8 +200,9 @@ sub take_over {
   enter($command, "orphaned");
 }
 
-# However a supervisor has ended, its command is gone when nothing of it is left. What does not die is left alone after a
-# while, and nobody waits for it. The record is kept while the worker may still have to open the pipes.
+# However a supervisor has ended, its command is gone when nothing of it is left. After $KILLED_MS the launcher leaves
+# alone what does not die, so that nobody waits for it. The record is kept while the worker may still have to open the
+# pipes.
 sub clean_up {
   my $now = now();
   if (my @orphaned = in_state("orphaned")) {
@@ -219,12 +223,12 @@ sub clean_up {
   for my $command (in_state("gone")) { delete $commands{ $command->{id} } if !@{ $command->{ends} } }
 }
 
-# ---- what the worker says
+# ---- messages of the worker
 
-# False: it has gone.
+# False: the worker has gone.
 sub read_input { return sysread(STDIN, $input, 65536, length($input)) }
 
-# The next one that has arrived as a whole; what is run with its fields.
+# The next message that has arrived as a whole; "run" with its fields.
 sub next_message {
   my ($line) = $input =~ /^([^\n]*\n)/ or return;
   my @words = split(" ", $line);
@@ -235,16 +239,16 @@ sub next_message {
   return @words;
 }
 
-# What is run. A list is told with its length.
+# Decodes the fields of "run". The length of a list precedes its items.
 sub read_order {
   my ($fields) = @_;
   my @fields = split(/\0/, substr($fields, 0, -1), -1);
   my %order;
-  # The bytes that it may take (0: any), the descriptors that are not counted, what each of the others counts for, the
-  # bytes that the machine has to have left.
+  # The bytes of memory that the command may use (0: any), the descriptors that are not counted, the bytes that each
+  # further descriptor counts for, the bytes that the machine must have left.
   @{ $order{watch} }{qw(bytes descriptors descriptor_bytes available)} = splice(@fields, 0, 4);
-  # Of each control group the directory that it is made in, the file of those who are in it, the file that counts the
-  # deaths for want of memory (or nothing), its limits as NAME=value.
+  # For each control group: the directory that it is made in, the file that lists its processes, the file that counts
+  # kills for lack of memory (or nothing), its limits as NAME=value.
   $order{groups} = [];
   for (1 .. shift @fields) {
     my %group;

@@ -1,6 +1,6 @@
 /**
- * Owns: the launcher of this process (launcher.pl), started with the first command and kept, and what is said to it.
- * A fork of the launcher takes a tenth of what a fork of this process would, and it outlives this process by the few
+ * Owns: the launcher of this process (launcher.pl) and the messages between the two. It is started with the first
+ * command and kept: its fork takes a tenth of the time of a fork of this process. It outlives this process by the few
  * milliseconds that it takes to kill every command.
  */
 import { spawn, type ChildProcessByStdio } from "node:child_process";
@@ -23,9 +23,9 @@ export type Program = {
   readonly cwd: string;
   /** The whole environment: nothing is inherited. */
   readonly env: Readonly<Record<string, string>>;
-  /** What it is kept from; null: nothing. Where it cannot be applied, the program is not run. */
+  /** null: not confined. A program whose confinement cannot be applied is not run. */
   readonly confinement: Confinement | null;
-  /** The launcher keeps it: it is not frozen with this process. */
+  /** The launcher enforces it, because it is not frozen together with this process. */
   readonly lease?: Lease;
 };
 
@@ -34,15 +34,15 @@ export type Ending =
   | { readonly kind: "exited"; readonly code: number }
   | { readonly kind: "killed"; readonly signal: NodeJS.Signals }
   | { readonly kind: "not_started"; readonly reason: string }
-  /** Killed because all of it together took more memory than it may. */
+  /** Killed because all its processes together used more memory than they may. */
   | { readonly kind: "out_of_memory" }
-  /** Killed before it said how it ended. */
+  /** Killed before its supervisor reported how it ended. */
   | { readonly kind: "lost" }
-  /** Killed because its launcher, or the keeper, was. */
+  /** Killed because its launcher, or the keeper, was killed. */
   | { readonly kind: "orphaned" };
 
 export type Running = {
-  /** Asks for the death of the program and of everything that it started. Harmless after the end. */
+  /** Orders the kill of the program and of everything that it started. Harmless after the end. */
   readonly kill: () => void;
   readonly ended: Promise<Ending>;
 };
@@ -54,14 +54,17 @@ type Launcher = {
   readonly child: ChildProcessByStdio<Writable, Readable, null>;
   readonly groups: ControlGroups;
   readonly pending: Map<string, Pending>;
-  /** It kills what runs, or is gone. */
+  /** The launcher kills what still runs, or has ended. */
   isEnding: boolean;
 };
 type Pending = { readonly onStreams: OnStreams; readonly end: (ending: Ending) => void };
 
-/** Milliseconds after the end of a lease in which this process, if it can, ends the command itself and says why. */
+/**
+ * Milliseconds between the expiry of a lease and the time at which the launcher kills the command. In this time this
+ * process, if it can, ends the command itself and reports why.
+ */
 const GRACE_MS = 100;
-/** What is left so long after its keeper was killed is not waited for. */
+/** Milliseconds that this process waits for what is left after the keeper was killed. */
 const KILLED_MS = 3_000;
 
 const SCRIPT = join(import.meta.dirname, "launcher.pl");
@@ -70,7 +73,10 @@ const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) =
 let launcher: Launcher | null = null;
 let lastId = 0;
 
-/** Starts a program under a supervisor. `onStreams` gets its output, real pipes, unless it was not started. */
+/**
+ * Starts a program under a supervisor. `onStreams` gets its output as real pipes; it is not called if the program was
+ * not started.
+ */
 export function launch(program: Program, onStreams: OnStreams): Running {
   const { argv, cwd, env, confinement, lease } = program;
   const arch = architecture();
@@ -103,7 +109,7 @@ export function launch(program: Program, onStreams: OnStreams): Running {
   tell(current, Buffer.concat([Buffer.from(`run ${id} ${bytes.length} ${until()}\n`), bytes]));
   const kill = (): void => {
     if (!pending.has(id)) return;
-    // By this process itself, because no command can have stopped it.
+    // This process kills the group itself, because no command can have stopped this process.
     groups.kill(id);
     tell(current, `kill ${id}\n`);
   };
@@ -134,7 +140,7 @@ const groupFields = ({ parent, entry, events, settings }: ControlGroup): string[
   ...counted(settings),
 ];
 
-/** Those that keeper, launcher and supervisors make themselves. */
+/** The system calls that keeper, launcher and supervisors make themselves. */
 const OWN_CALLS: readonly SystemCall[] = [
   ...(["prctl", "setsid", "ppoll", "rt_sigprocmask", "clock_gettime", "clone3"] as const),
   ...(["openat", "close_range"] as const),
@@ -145,7 +151,7 @@ function start(arch: Architecture): Launcher {
   const groups = openControlGroups();
   const lists = [groups.directories, groups.leftovers].map((directories) => directories.join("\n"));
   const child = spawn("perl", [SCRIPT, String(process.pid), ...lists, ...numbers], {
-    // Out of the terminal's foreground group: Ctrl-C is for this process to act upon.
+    // Outside the terminal's foreground process group: only this process acts upon Ctrl-C.
     detached: true,
     stdio: ["pipe", "pipe", "ignore"],
     env: { PATH: process.env["PATH"] },
@@ -162,21 +168,22 @@ function start(arch: Architecture): Launcher {
   });
   child.once("exit", () => {
     forget(started);
-    // Somebody may have killed it before it had killed everything.
+    // The keeper may have been killed before it had killed everything.
     groups.kill();
     if (started.pending.size > 0) setTimeout(end, KILLED_MS, { kind: "orphaned" }).unref();
   });
-  // Keeper, launcher and supervisors hold its output: the last of them has ended, and each ends after what is below it.
+  // Keeper, launcher and supervisors hold this output open, and each ends after what is below it. So the last of them
+  // has ended.
   child.once("close", () => end({ kind: "orphaned" }));
   child.stdin.on("error", () => {
-    // Its end says it all.
+    // Ignored: the child's end reports everything.
   });
   createInterface(child.stdout).on("line", (line) => hear(started, line));
   child.unref();
   return started;
 }
 
-/** The next command starts another one. */
+/** The next command starts another launcher. */
 function forget(ending: Launcher): void {
   ending.isEnding = true;
   if (launcher === ending) launcher = null;
@@ -192,7 +199,8 @@ function hear(from: Launcher, line: string): void {
       const [stdout, stderr] = rest.split(" ").map(openPipe);
       if (stdout !== undefined && stderr !== undefined) command.onStreams(stdout, stderr);
     } catch {
-      // The launcher is gone already, or no descriptor is left here: without its output it is not worth running.
+      // The launcher has ended already, or this process has no descriptor left. Without its output the command is not
+      // worth running.
       tell(from, `kill ${id}\n`);
     }
     tell(from, `opened ${id}\n`);
@@ -220,7 +228,9 @@ function endingOf(word: string, rest: string): Ending {
   }
 }
 
-/** A pipe of another process, opened anew here: programs can open /dev/stdout, which they cannot on Node's own. */
+/**
+ * Opens a pipe of another process anew. Programs can open /dev/stdout on such a pipe, but not on Node's own streams.
+ */
 const openPipe = (path: string): Socket =>
   new Socket({ fd: openSync(path, "r"), readable: true, writable: false });
 

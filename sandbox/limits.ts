@@ -1,4 +1,4 @@
-/** Owns: how much a command of Restricted mode may take of the machine. */
+/** Owns: how much of the machine a command of Restricted mode may use. */
 import { totalmem } from "node:os";
 import type { Syscall } from "./syscall.ts";
 
@@ -7,9 +7,11 @@ export type Limits = {
   readonly cpuSeconds: number;
   /** Private memory of one process. */
   readonly dataBytes: number;
-  /** Memory of all its processes together, counted by their control group; watched by the supervisor where there is none. */
+  /**
+   * Memory of all its processes together. Their control group counts it; the supervisor watches it where there is none.
+   */
   readonly memoryBytes: number;
-  /** Open files of one process: what is on its way through sockets is memory that nobody is charged with. */
+  /** Open files of one process: no process is charged with the memory of data on its way through sockets. */
   readonly files: number;
   /** Its processes and threads. */
   readonly processes: number;
@@ -17,12 +19,12 @@ export type Limits = {
   readonly watch: Watch;
 };
 
-export type Watch = {
-  /** Open files of all its processes that count for nothing. */
+type Watch = {
+  /** Open files, of all its processes together, that are not counted as memory. */
   readonly files: number;
-  /** What each of the others counts for: what is on its way through a socket is in no process. */
+  /** What each further open file counts for: data on its way through a socket is in no process. */
   readonly bytesPerFile: number;
-  /** What the whole machine must have left; else the command is killed. */
+  /** What the whole machine must have left; with less, the command is killed. */
   readonly availableBytes: number;
 };
 
@@ -36,9 +38,9 @@ export const LIMITS: Limits = {
   files: 1024,
   processes: 256,
   watch: {
-    // What programs have that do nothing with sockets; were all of these sockets, they would hold a quarter of a GiB.
+    // Enough for programs that do not use sockets. If all these files were sockets, they would hold a quarter of a GiB.
     files: 1024,
-    // A socket's buffer when it is full, as the system makes them.
+    // A full socket buffer of the system's default size.
     bytesPerFile: 256 * KIB,
     availableBytes: Math.min(totalmem() / 16, 512 * MIB),
   },
@@ -48,31 +50,31 @@ const RLIMIT = {
   ...{ cpu: 0, fileSize: 1, data: 2, core: 4, processes: 6, files: 7 },
   ...{ signals: 11, messageQueues: 12, nice: 13, realtime: 14 },
 } as const;
-/** After a crash: in bytes, less than any has. */
+/** Bytes of a core dump: less than any has, so that a crash writes none. */
 const NO_IMAGE_OF_MEMORY = 1;
-/** Signals and timers that wait; all processes of a user share a hundred times as many. */
+/** Pending signals and timers. All processes of a user share a hundred times as many. */
 const SIGNALS = 256;
-/** For a process that catches the signal of the first limit. */
+/** Between the soft and the hard limit, for a process that catches the signal of the soft one. */
 const CPU_GRACE_SECONDS = 1;
 const PR_SET_THP_DISABLE = 41;
 
 export function limitSteps({ cpuSeconds, dataBytes, files, processes }: Limits): readonly Syscall[] {
   return [
-    // Not the address space: Node reserves gigabytes of it that it never touches.
+    // The limit is not on address space: Node reserves gigabytes of it that it never touches.
     limit(RLIMIT.data, dataBytes),
-    // Files in memory, which have no path that could be denied, too.
+    // This also limits files in memory, which have no path that could be denied.
     limit(RLIMIT.fileSize, 0),
-    // Not 0, with which the kernel would still run the program that the system collects such images with.
+    // Not 0: with 0 the kernel would still run the program that collects the system's core dumps.
     limit(RLIMIT.core, NO_IMAGE_OF_MEMORY),
     limit(RLIMIT.messageQueues, 0),
     limit(RLIMIT.processes, processes),
     limit(RLIMIT.files, files),
     limit(RLIMIT.signals, SIGNALS),
-    // No place before others, should the worker be allowed one.
+    // No priority above other processes, even if the worker may have one.
     limit(RLIMIT.nice, 0),
     limit(RLIMIT.realtime, 0),
     limit(RLIMIT.cpu, cpuSeconds, cpuSeconds + CPU_GRACE_SECONDS),
-    // Of a huge page that is given back but for a few bytes, the process is charged with those few.
+    // A process that gives back all but a few bytes of a huge page is charged with those few only.
     { call: "prctl", args: [PR_SET_THP_DISABLE, 1, 0, 0, 0] },
   ];
 }
@@ -81,7 +83,7 @@ const AT_FDCWD = -100;
 const O_WRONLY_CLOEXEC = 0o2000001;
 const FIRST_TO_DIE = "1000";
 
-/** Should the machine run out of memory, what is confined is killed before anything else. */
+/** If the machine runs out of memory, the kernel kills confined processes before anything else. */
 export function firstToDieSteps(): readonly Syscall[] {
   const file = { bytes: Buffer.from("/proc/self/oom_score_adj\0") };
   return [

@@ -1,11 +1,11 @@
 /**
- * Owns: keeping a bounded part of an unbounded output while it is read: its beginning and its end. A flood costs
- * no more memory than a whisper.
+ * Owns: keeping a bounded part of an unbounded output while it is read: its beginning and its end. The memory for it is
+ * bounded, however much a command prints.
  */
 
 export type OutputBuffer = {
   readonly add: (text: string) => void;
-  /** What was kept, with a note in place of what was not. */
+  /** What was kept, with a note in place of what was cut. */
   readonly finish: () => { readonly text: string; readonly truncated: boolean; readonly totalBytes: number };
 };
 
@@ -15,7 +15,7 @@ export function createOutputBuffer(limitBytes: number): OutputBuffer {
   const tailLimit = limitBytes - headLimit;
   const head: Buffer[] = [];
   let headBytes = 0;
-  /** The latest chunks; all but the first are within the limit. */
+  /** The latest chunks, at most twice `tailLimit` bytes. */
   let tail: Buffer[] = [];
   let tailBytes = 0;
   let totalBytes = 0;
@@ -23,7 +23,7 @@ export function createOutputBuffer(limitBytes: number): OutputBuffer {
   const addToTail = (chunk: Buffer): void => {
     tail.push(chunk);
     tailBytes += chunk.length;
-    // Many small chunks would make a long list; one buffer of twice the limit is the most that is ever held.
+    // Many small chunks would make a long list, so they become one buffer. At most twice the limit is ever held.
     if (tailBytes > 2 * tailLimit) {
       const kept = Buffer.concat(tail).subarray(-tailLimit);
       tail = [Buffer.from(kept)];

@@ -1,26 +1,29 @@
 /**
- * Owns: what a command of Restricted mode may read: everything but folders of the server's own, and devices. Landlock
- * only allows, and with a folder all that is below it. So what is hidden is spared by naming, in every folder on the way
- * to it, each of the other entries.
+ * Owns: what a command of Restricted mode may read: everything but the server's own folders, and devices. A Landlock
+ * rule can only allow, and a rule for a folder allows everything below it. So, to hide something, every other entry of
+ * each folder on the way to it gets a rule.
  */
 import { readdirSync } from "node:fs";
 
 /**
- * Opening a device does things: a terminal is taken from those that are left, a watchdog begins to run, a disk shows
- * what is hidden in its files. The few that are only read have a rule of their own (landlock.ts).
+ * Hidden, because opening a device has effects: it uses up one of the terminals, starts a watchdog, or shows on a disk
+ * what is hidden in its files. The few devices that are only read have a rule of their own (landlock.ts).
  */
 const DEVICES = "/dev";
-/** Programs share memory by its files; some people work in its folders. */
+/**
+ * Its files stay hidden, because programs share memory through them. Its folders are readable, because some people work
+ * in them.
+ */
 const SHARED_MEMORY = "/dev/shm";
-/** Logs of the kernel that are gone when they are read, and its drivers' back doors: for root, and for it alone. */
+/** Kernel logs that are consumed by reading, and back doors of drivers: for root alone. */
 const DEBUGGING = ["/sys/kernel/debug", "/sys/kernel/tracing"];
 
-/** Bytes of a path, for names need not be UTF-8. */
+/** A path as bytes, because names need not be UTF-8. */
 export type Path = Buffer;
 
 /**
- * The paths that together hold what may be read, as they are now: an entry that appears later in a folder on the way
- * is not among them.
+ * The paths that together hold what may be read, as they are now. An entry that appears later in a folder on the way to
+ * a hidden one is not among them.
  *
  * @param hidden absolute and without links; they need not exist
  */
@@ -34,9 +37,9 @@ export function readablePaths(hidden: readonly string[]): readonly Path[] {
   return [...within(ROOT), ...foldersIn(SHARED_MEMORY)].map((path) => Buffer.from(path, CODING));
 }
 
-/** To which a slash and a name are added, as to any other folder. */
+/** Empty, because a slash and a name are added to it as to any other folder. */
 const ROOT = "";
-/** A character a byte, so that paths can be compared and joined. */
+/** One character for each byte, so that paths can be compared and joined. */
 const CODING = "latin1";
 const encoded = (path: string): string => Buffer.from(path).toString(CODING);
 
@@ -45,7 +48,7 @@ function foldersAbove(path: string): string[] {
   return names.map((_, n) => names.slice(0, n + 1).join("/"));
 }
 
-/** None where we may not look, or nothing is. */
+/** Empty if the folder does not exist or we may not list it. */
 function entriesOf(folder: string): readonly string[] {
   try {
     return readdirSync(Buffer.from(`${folder}/`, CODING), CODING);

@@ -5,12 +5,13 @@ use warnings;
 our ($told, $WNOHANG, $KILL);
 my $TICK_MS = 50;
 
-# In a process that the launcher has just forked. Ends it, with 0 if the control groups can be used again.
+# Runs in a process that the launcher has just forked, and ends it: with status 0 if the control groups can be used
+# again.
 sub supervise {
   my ($id, $launcher, $order, $out, $err) = @_;
   $0 = "bedrock-supervisor";
   take_charge();
-  # Not with the launcher: who signals the group of its supervisor reaches nobody else.
+  # Not in the launcher's process group: a signal to the supervisor's group reaches nobody else.
   setpgrp(0, 0);
   my @groups = grep { !$_->{is_new} || make_group($_) } @{ $order->{groups} };
   $_->{deaths_before} = $_->{is_new} ? 0 : memory_deaths($_) for @groups;
@@ -34,7 +35,7 @@ sub supervise {
   $outcome = "memory" if grep { has_run_out($_) } @groups;
   my ($group) = map { $_->{directory} } @groups;
   my $was_killed = end_all($group, $note_leader);
-  # Without the launcher it is lost, and the keeper says so.
+  # Without the launcher the command is lost, and the keeper reports that.
   say_line("$id $outcome") if defined $outcome && getppid() == $launcher;
   exit($was_killed ? 1 : 0);
 }
@@ -47,24 +48,24 @@ sub outcome {
 
 # ---- memory
 
-# The kernel sees to it in a control group. Where there is none this adds up what it can see, and keeps an eye on what it
-# cannot: what the whole machine has left.
+# In a control group the kernel limits memory. Where there is none, this adds up the memory that it can see. For the
+# rest it watches what the whole machine has left.
 sub takes_too_much {
   my ($watch, $groups) = @_;
   return 0 if !$watch->{bytes};
   for my $group (grep { $_->{events} ne "" } @$groups) {
-    # It has entered by now, unless it could not.
+    # The command has entered by now, unless it could not.
     $group->{entered} ||= read_file("$group->{directory}/$group->{entry}") ne "";
     return has_run_out($group) if $group->{entered};
   }
   return usage($watch, children($$)) > $watch->{bytes} || available() < $watch->{available};
 }
 
-# The kernel has killed one of its processes for want of memory; the others may be there still.
+# Whether the kernel has killed one of the group's processes for lack of memory; the others may still be there.
 sub has_run_out { return memory_deaths($_[0]) > $_[0]{deaths_before} }
 
-# Of all that comes of these processes, and themselves, in bytes. Open files beyond the usual count for what a socket
-# can hold, for that is nobody's memory. Linux tells their number from 6.2 on.
+# The memory of these processes and all their descendants, in bytes. Open files beyond the usual number count for what a
+# socket can hold, because no process is charged with that. Linux reports the number of open files from 6.2 on.
 sub usage {
   my ($watch, @todo) = @_;
   my ($kilobytes, $descriptors) = (0, 0);
@@ -78,7 +79,8 @@ sub usage {
   return 1024 * $kilobytes + ($beyond > 0 ? $beyond * $watch->{descriptor_bytes} : 0);
 }
 
-# Where the kernel tells what a process has: a first thread that has ended tells nothing, though the others live.
+# The thread whose files show the memory of a process. The first thread shows nothing once it has ended, even if others
+# live.
 sub thread_with_memory {
   my ($pid) = @_;
   my $status = read_file("/proc/$pid/status");

@@ -1,16 +1,16 @@
 /**
- * Owns: the language in which a confinement is told to the launcher: system calls with their arguments, made in order by
- * the process that becomes the command. The launcher only makes them; what they mean is decided here and above.
+ * Owns: the form in which the launcher gets a confinement: system calls with their arguments. The process that becomes
+ * the command makes them in order. The launcher only makes them; this file and its importers decide what they mean.
  */
 import { numberOf, type Architecture, type SystemCall } from "./system-calls.ts";
 
 /**
- * In a program, in place of a process id: the parent of the process that makes the call. Larger than any id; its
- * negative stands for the negative.
+ * In a filter program, stands for the process id of the parent of the process that makes the call. It is larger than
+ * any id. Its negative stands for the negative of that id.
  */
 export const PARENT = 0x7fff_fffe;
 
-export type Argument =
+type Argument =
   | number
   /** The address of these bytes. */
   | { readonly bytes: Uint8Array }
@@ -19,8 +19,8 @@ export type Argument =
   /** The address of these bytes, followed by what an earlier step returned (s32). */
   | { readonly bytes: Uint8Array; readonly result: string }
   /**
-   * The address of these bytes, followed by a descriptor (s32) of a file, opened with `flags`: the call is made once for
-   * each of the paths that can be opened, and keeps nothing. A step has one such argument at most.
+   * The address of these bytes, followed by the descriptor (s32) of a file that is opened with `flags`. The call is
+   * made once for each of the paths that can be opened, and no result is kept. A step has one such argument at most.
    */
   | { readonly bytes: Uint8Array; readonly paths: readonly Uint8Array[]; readonly flags: number }
   /** The address of a `struct sock_fprog` of these instructions. */
@@ -31,11 +31,14 @@ export type Syscall = {
   readonly args: readonly Argument[];
   /** The name under which later steps find what it returns. */
   readonly keep?: string;
-  /** It may fail, and steps that need its result are left out; any other failure keeps the command from running. */
+  /**
+   * The call may fail; then steps that need its result are left out. A failure of any other step keeps the command from
+   * running.
+   */
   readonly optional?: true;
 };
 
-/** One line a step, for launcher.pl. */
+/** A step as one line, for launcher.pl. */
 export function encodeSyscall(step: Syscall, arch: Architecture): string {
   const number = numberOf(arch, step.call);
   if (number === undefined) throw new Error(`There is no ${step.call} on ${arch}.`);

@@ -227,7 +227,7 @@ const ARM64 = {
   userfaultfd: 282,
 } as const;
 
-/** Some exist on one architecture only: what is newer never had them. */
+/** Some calls exist on one architecture only: newer architectures never had them. */
 export type SystemCall = keyof typeof X64 | keyof typeof ARM64;
 export type Architecture = "x64" | "arm64";
 
@@ -241,5 +241,5 @@ export function architecture(arch: string = process.arch): Architecture | null {
   return arch === "x64" || arch === "arm64" ? arch : null;
 }
 
-/** undefined: there is no such call here. */
+/** undefined: this architecture has no such call. */
 export const numberOf = (arch: Architecture, call: SystemCall): number | undefined => NUMBERS[arch][call];

@@ -1,6 +1,6 @@
 /** The rooms of docs/architecture.md: who may import whom. */
 import { describe, expect, test } from "vitest";
-import { drawMap, filesOf, importsOf, mapInPage, MAY_IMPORT, ROOMS, sourceOf } from "./support/rooms.ts";
+import { drawMap, filesOf, importsOf, mapInPage, MAY_IMPORT, ROOMS } from "./support/rooms.ts";
 
 describe.each(Object.entries(MAY_IMPORT))("%s", (room, allowed) => {
   test.each(filesOf(room))("%s", (file) => {
@@ -16,9 +16,4 @@ test("each room imports rooms below it alone", () => {
 
 test("the map in docs/architecture.md is that of the imports (`npm run map` draws it)", () => {
   expect(mapInPage()).toBe(drawMap());
-});
-
-test("no source file is longer than 400 lines", () => {
-  const long = ROOMS.flatMap(filesOf).filter((file) => sourceOf(file).split("\n").length > 400);
-  expect(long).toEqual([]);
 });

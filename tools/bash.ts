@@ -72,7 +72,7 @@ function describe(result: CommandResult, timeoutSeconds: number): ToolRun {
   return failed(withNote(output, exitCode === null ? howKilled(result.signal) : `exit code ${exitCode}`));
 }
 
-/** Limits of the sandbox speak by signals. */
+/** The limits of the sandbox that end a command by a signal. */
 const LIMITS: Readonly<Partial<Record<NodeJS.Signals, string>>> = {
   SIGXFSZ: "in Restricted mode no file can be written, temporary ones included",
   SIGXCPU: "it used more processor time than Restricted mode allows",

@@ -1,7 +1,7 @@
-/** Owns: the first lines of a text that may be long, and how many there were. */
+/** Owns: keeping the first lines of a text that may be long. */
 
 export type BoundedLines = {
-  /** false when it was left out, and with it all that follows. */
+  /** false: the line was left out, and so are all that follow. */
   readonly add: (line: string) => boolean;
   readonly isFull: () => boolean;
   readonly text: () => string;

@@ -1,6 +1,6 @@
 /**
- * Owns: what the model is told about the tools that the state machine itself answers; they are never run here. The
- * machine checks their inputs by guards of its own (machine/control-tools.ts).
+ * Owns: the descriptions, for the model, of the tools that the state machine itself answers; they are never run here.
+ * The machine checks their inputs by guards of its own (machine/control-tools.ts).
  */
 import { z } from "zod";
 import {

@@ -1,12 +1,14 @@
-/** Owns: edits of a file, all of them or none: read, changed and written, with what is told about it. */
+/**
+ * Owns: edits of a file, all of them or none: the file is read, changed and written, and the changes are summarised.
+ */
 import { applyChanges, listed, planEdits, type Edit } from "./edits.ts";
 import { resolvePath } from "./path.ts";
 import { MAX_FILE_BYTES, readTextFile, replaceTextFile } from "./text-file.ts";
 import { ToolError, type ToolContext } from "./tool.ts";
 
 /**
- * Applies edits to a file. Returns its path, and in words how many changes were made at which of its old lines.
- * Throws Refusal, and writes nothing, when any of them does not apply.
+ * Applies edits to a file. Returns its path, and a summary: how many changes were made, at which of its old lines.
+ * Throws a ToolError, and writes nothing, if any of them does not apply.
  */
 export async function editFile(
   path: string,

@@ -1,21 +1,21 @@
 /**
- * Owns: changes of a text: where an edit applies, what is wrong when it does not, and several of them at once. Pure.
+ * Owns: changes of a text: where an edit applies, what is wrong if it does not, and several edits at once. Pure.
  *
- * Line endings: old text without carriage returns matches lines that end with CRLF too, because that is how the
- * model reads them, and what is written for it ends its lines as the place does. With a carriage return in the old
- * text everything is taken literally.
+ * Line endings: old text without carriage returns also matches lines that end with CRLF, because the model reads them
+ * without. The new text then gets the line endings of the place. If the old text has a carriage return, everything is
+ * taken literally.
  */
 import { Source, type LineEnding, type Range } from "./source-text.ts";
 
-export type Replace = {
+type Replace = {
   readonly operation: "replace";
   readonly oldText: string;
   readonly newText: string;
   readonly replaceAll?: boolean | undefined;
 };
 
-/** Whole lines, after a line of the text as it was; at its end by default. */
-export type Insert = {
+/** Inserts whole lines after a line of the text as it was; by default at its end. */
+type Insert = {
   readonly operation: "insert";
   readonly afterLine?: number | undefined;
   readonly text: string;
@@ -23,7 +23,7 @@ export type Insert = {
 
 export type Edit = Replace | Insert;
 
-/** `text` instead of what is in the range; nothing is taken out if it is empty. */
+/** `text` replaces what is in the range. An empty range takes nothing out. */
 export type Change = Range & { readonly text: string };
 
 export type Plan =
@@ -48,7 +48,7 @@ const MAX_OCCURRENCES = 100_000;
 const LINES_NAMED = 20;
 
 /**
- * All the edits, or none. Each is meant for the text as it is, not as the others leave it, so that they must not
+ * Plans all the edits, or none. Each is meant for the text as it is, not as the others leave it, so they must not
  * overlap.
  */
 export function planEdits(text: string, edits: readonly Edit[]): Plan {
@@ -61,7 +61,7 @@ export function planEdits(text: string, edits: readonly Edit[]): Plan {
     if (!planned.ok) problems.set(edit, planned.problem);
     else for (const change of planned.changes) changes.push({ ...change, edit });
   }
-  // The order is kept among insertions at one place.
+  // The sort keeps the order of insertions at one place.
   changes.sort((a, b) => a.start - b.start || a.end - b.end);
   let last: (typeof changes)[number] | undefined;
   for (const change of changes) {
@@ -123,13 +123,13 @@ function insert(source: Source, { afterLine = source.lineCount, text }: Insert):
   const position = source.endOfLine(afterLine);
   const ending = source.lineEndingAt(position);
   const lines = withLineEndings(text.endsWith("\n") ? text : `${text}\n`)[ending];
-  // After a last line without an end: whether the file ends with a newline stays as it was.
+  // After a last line without a newline, the file still ends without one.
   const isAfterOpenEnd = afterLine > 0 && !source.endsLine(position);
   const written = isAfterOpenEnd ? ending + lines.replace(/\r?\n$/, "") : lines;
   return { ok: true, changes: [{ start: position, end: position, text: written }] };
 }
 
-/** A text for places of either kind; carriage returns that it has already stay. */
+/** A text for places with either line ending. It keeps the carriage returns that it already has. */
 const withLineEndings = (text: string): Record<LineEnding, string> => ({
   "\n": text,
   "\r\n": text.replace(/(?<!\r)\n/g, "\r\n"),

@@ -45,7 +45,7 @@ export async function listFiles(
   const paths = boundedLines(MAX_SHOWN, MAX_CHARS);
   let [count, left] = [0, 0];
   const onLine = (line: string | null): boolean => {
-    // Asked to take CRLF for the end of a line, ripgrep ends its own so too.
+    // With --crlf, ripgrep ends its own lines with CRLF, too.
     const path = line?.replace(/\r$/, "");
     if (path === undefined || !glob.matches(path)) return true;
     count++;

@@ -1,9 +1,9 @@
 /**
- * Owns: which paths a glob means. ripgrep has globs too, but those bring back what .gitignore leaves out. Takes time
- * proportional to the lengths of both, whatever the glob.
+ * Owns: which paths a glob matches. ripgrep has globs too, but those bring back what .gitignore leaves out. A match
+ * takes time proportional to the lengths of glob and path, whatever the glob.
  */
 
-/** One character of a name: a set of them, or any. */
+/** Tests one character of a name: against a set, or any. */
 type CharTest = (char: string) => boolean;
 type NameToken = "*" | CharTest;
 type PathToken = "**" | readonly NameToken[];
@@ -11,10 +11,10 @@ type PathToken = "**" | readonly NameToken[];
 const MAX_ALTERNATIVES = 256;
 
 /**
- * `*` and `?` stand for characters of a name, `**` for any number of directories, `[a-z]` and `[!a-z]` for one of a
- * set, `{a,b}` for alternatives, a backslash before a character for the character itself. Without a slash a glob
- * is for the name at any depth; with one, for the whole path; with one at its end, for all below. `!` before it
- * turns it around.
+ * `*` and `?` stand for characters of a name, `**` for any number of directories. `[a-z]` and `[!a-z]` stand for one of
+ * a set, `{a,b}` for alternatives, a backslash before a character for the character itself. A glob without a slash is
+ * for the name at any depth; with one, for the whole path; with one at its end, for all below. A leading `!` negates
+ * the glob.
  * @returns a test of relative paths, without "./" at their beginning
  */
 export function compileGlob(glob: string): (path: string) => boolean {
@@ -32,7 +32,7 @@ function matchesPath(tokens: readonly PathToken[], names: readonly (readonly str
   );
 }
 
-/** `star` stands for any number of items; it is enough to go back to the last one. */
+/** `star` stands for any number of items. After a mismatch it is enough to go back to the last one. */
 function matchesSequence<Token, Star extends string, Item>(
   tokens: readonly (Token | Star)[],
   items: readonly Item[],
@@ -67,7 +67,7 @@ function parsePath(glob: string): PathToken[] {
     .split("/")
     .filter((name) => name !== "");
   const tokens = names.map((name): PathToken => (name === "**" ? "**" : parseName(name)));
-  // All below a directory, not the directory.
+  // This means all below a directory, not the directory.
   return tokens.at(-1) === "**" ? [...tokens, ["*"]] : tokens;
 }
 
@@ -91,7 +91,7 @@ function oneOf(set: string, isNegated: boolean): CharTest {
   return (char) => ranges.some(({ from, to }) => from <= char && char <= to) !== isNegated;
 }
 
-/** `a{b,c}d` as `abd` and `acd`. A brace without its other one is a character. */
+/** `a{b,c}d` as `abd` and `acd`. A brace without its counterpart is a plain character. */
 function expandBraces(glob: string): string[] {
   const done: string[] = [];
   const todo = [glob];

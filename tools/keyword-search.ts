@@ -22,7 +22,7 @@ const MAX_FILES = 20;
 const LINES_A_FILE = 3;
 const MAX_LINE_CHARS = 200;
 const MAX_CHARS = 20 * 1024;
-/** A term in more files than these tells nothing. */
+/** A term that more files have than this tells nothing. */
 const MAX_FILES_A_TERM = 20_000;
 /** Matching lines of a file among which the best are chosen. */
 const MAX_LINES_READ = 1_000;
@@ -90,7 +90,7 @@ async function countLines(term: string, place: Place, glob: Glob, context: ToolC
   const args = [...linesWith([term]), "--count", "--with-filename", ...glob.args];
   const end = await search({ args, place, onLine }, context);
   if (files.size <= MAX_FILES_A_TERM) return { term, files, isTooCommon: false, end };
-  // A part of the files would be worse than none: it is the first of them, not the best.
+  // Only a part of the files would be worse than none: it would be the first of them, not the best.
   files.clear();
   return { term, files, isTooCommon: true, end: WHOLE };
 }
@@ -103,7 +103,7 @@ const linesWith = (terms: readonly string[]): string[] => [
   ...terms.map((term) => `--regexp=${term}`),
 ];
 
-/** Those that are what they are called: a name with a newline in it may look like a path to elsewhere. */
+/** The files whose path leads to the file itself: a name with a newline in it may look like a path to elsewhere. */
 async function existing(files: readonly RankedFile[], context: ToolContext): Promise<RankedFile[]> {
   const real = await Promise.all(files.map(({ path }) => readablePath(path, context).catch(() => null)));
   return files.filter(({ path }, n) => real[n] === path);
@@ -143,7 +143,7 @@ function describe(terms: readonly string[], counts: readonly number[]): string {
   return `${there.length} of ${terms.length} terms; lines: ${there.join(", ")}`;
 }
 
-/** What is to be said of several searches at once. */
+/** The end to report for several searches at once. */
 function worst(ends: readonly SearchEnd[]): SearchEnd {
   return (
     ends.find(({ kind }) => kind === "interrupted") ??

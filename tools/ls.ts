@@ -7,7 +7,7 @@ import { readablePath } from "./path.ts";
 import { completed, defineTool } from "./tool.ts";
 
 const MAX_SHOWN = 500;
-/** Entries that are read at all; beyond these the order is not the whole directory's. */
+/** Entries that are read at all. In a larger directory only these are sorted, not all. */
 const MAX_READ = 20_000;
 
 export const ls = defineTool({

@@ -4,7 +4,10 @@ import { realpath } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
 import { ToolError, type ToolContext } from "./tool.ts";
 
-/** An absolute path: relative ones are relative to `cwd`, `~` is the home directory. Throws Refusal when it cannot be one. */
+/**
+ * An absolute path: relative ones are relative to `cwd`, `~` is the home directory. Throws a ToolError for what cannot
+ * be one.
+ */
 export function resolvePath(cwd: string, path: string): string {
   if (path.includes("\0"))
     throw new ToolError("The path contains a NUL character, which no file's name has.");
@@ -14,14 +17,14 @@ export function resolvePath(cwd: string, path: string): string {
 
 /**
  * The file or directory that a path leads to, without links. These tools run inside the server: they do not show what
- * it alone may read. Rejects when there is none; throws Refusal when it is the server's.
+ * only the server may read. Rejects if nothing is there; throws a ToolError if it is the server's.
  */
 export async function readablePath(
   path: string,
   { cwd, hidden = [] }: Pick<ToolContext, "cwd" | "hidden">,
 ): Promise<string> {
   const resolved = resolvePath(cwd, path);
-  // Before it is looked for: whether it is there is not shown either.
+  // This comes before the path is looked for: whether it exists is not shown either.
   refuseHidden(resolved, hidden);
   const real = await realpath(resolved);
   refuseHidden(real, hidden);
@@ -40,5 +43,5 @@ export const isHidden = (path: string, hidden: readonly string[]): boolean =>
 /** Such files hold the environment of their process: the server's own with its secrets. @param path absolute */
 export const isProcessFile = (path: string): boolean => /^\/proc\/\d+(\/|$)/.test(path);
 
-/** Logs of the kernel, which look like files, wait for more as pipes do, and show each line to one reader only. */
+/** Kernel logs look like files, but wait for more as pipes do, and show each line to one reader only. */
 const isDrained = (path: string): boolean => /^\/(proc\/kmsg$|sys\/kernel\/(tracing|debug)(\/|$))/.test(path);

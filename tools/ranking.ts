@@ -10,15 +10,15 @@ export type RankedFile = {
   readonly counts: readonly number[];
 };
 
-/** How much a term says: the fewer files have it, the more. More than 0 for each that is found at all. */
+/** How much each term says: the fewer files have it, the more. More than 0 for each term that is found at all. */
 export function weigh(counts: Counts): number[] {
   const files = new Set(counts.flatMap((files) => [...files.keys()])).size;
   return counts.map(({ size }) => (size === 0 ? 0 : Math.log(1 + files / size)));
 }
 
 /**
- * The best file first; equals by their paths. A term counts by its weight, and another line with it never as much as
- * another term of the same weight does. A term in the file's name counts too.
+ * Sorts the best file first, and equals by their paths. A term counts by its weight. Another line with the same term
+ * never counts as much as another term of the same weight. A term in the file's name counts, too.
  */
 export function rankFiles(terms: readonly string[], counts: Counts): RankedFile[] {
   const weights = weigh(counts);
@@ -38,7 +38,7 @@ export function rankFiles(terms: readonly string[], counts: Counts): RankedFile[
 
 export type Line = { readonly number: number; readonly text: string };
 
-/** Chooses lines one by one: each time the one with the most weight in terms that were not seen yet. */
+/** Chooses lines one by one: each time the line with the most weight in terms that were not seen yet. */
 export function bestLines<L extends Line>(
   terms: readonly string[],
   weights: readonly number[],

@@ -10,7 +10,7 @@ const MAX_LINES = 2_000;
 /** UTF-16 code units of the text returned. */
 const MAX_CHARS = 50 * 1024;
 const MAX_LINE_CHARS = 2_000;
-/** Bytes in which a NUL tells a binary file. */
+/** A NUL in this many bytes from the beginning marks a binary file. */
 const PROBE_BYTES = 8 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 
@@ -34,7 +34,7 @@ export const read = defineTool({
     // A pipe or a device may never end, or never begin.
     if (!stats.isFile()) return failed(`${file} is not a regular file.`);
     const lines = new Lines(offset, Math.min(limit, MAX_LINES));
-    // What looks like a file may still make one wait for more.
+    // A file that looks regular may still make a reader wait for more.
     const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const decoder = new TextDecoder();

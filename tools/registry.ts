@@ -28,8 +28,8 @@ const FOR_USERS: readonly ToolDescription[] = [...STANDARD, requestModeUpgrade, 
 const FOR_SUB_AGENTS: readonly ToolDescription[] = [...STANDARD, submitResult];
 
 /**
- * The tools of a conversation as the model is told of them, control tools included; the same in both modes and for
- * the whole conversation (REQ-BED-009, 017, 018).
+ * The descriptions of a conversation's tools for the model, control tools included. They are the same in both modes and
+ * for the whole conversation (REQ-BED-009, 017, 018).
  */
 export function toolsFor(conversation: { readonly isSubAgent: boolean }): readonly ToolDescription[] {
   return conversation.isSubAgent ? FOR_SUB_AGENTS : FOR_USERS;

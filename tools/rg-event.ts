@@ -1,21 +1,21 @@
-/** Owns: what ripgrep says of the lines it found (`rg --json`), and how such a line is shown. */
+/** Owns: ripgrep's output for the lines it found (`rg --json`), and how such a line is shown. */
 
-/** What comes next is about this file. */
+/** The lines that follow are of this file. */
 export type FoundFile = { readonly kind: "file"; readonly path: string };
 
 export type FoundLine = {
   readonly kind: "line";
   readonly isMatch: boolean;
-  /** As ripgrep was given it and found it below. */
+  /** As it was given to ripgrep, or as ripgrep found it below. */
   readonly path: string;
   readonly number: number;
-  /** Without its end. */
+  /** Without its line ending. */
   readonly text: string;
   /** The offset of the first match in the text, in UTF-16 code units. */
   readonly matchAt: number;
 };
 
-/** base64 where it is not UTF-8. */
+/** `bytes` is base64, of what is not UTF-8. */
 type Text = { readonly text: string } | { readonly bytes: string };
 type Event =
   | { readonly type: "end" | "summary" }

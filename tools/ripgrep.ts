@@ -1,6 +1,6 @@
 /**
- * Owns: what the searching tools have in common: where they search, how ripgrep is run and read line by line, and
- * how its end is told.
+ * Owns: what the searching tools have in common: where they search, how ripgrep is run and read line by line, and how
+ * the end of a search is reported.
  */
 import { realpath, stat } from "node:fs/promises";
 import { basename, relative } from "node:path";
@@ -21,9 +21,9 @@ import {
 } from "./tool.ts";
 
 const TIMEOUT_SECONDS = 30;
-/** UTF-16 code units of one line of ripgrep's output; of a longer one only that it was there is known. */
+/** UTF-16 code units of one line of ripgrep's output. Of a longer line only its existence is known. */
 const MAX_LINE_CHARS = 1024 * 1024;
-/** Of ripgrep's complaint. */
+/** Bytes of ripgrep's error message. */
 const MAX_ERROR_BYTES = 4 * 1024;
 
 /** The same for every search: no configuration of the user's, a fixed order, .gitignore also outside a repository. */
@@ -37,12 +37,12 @@ const STANDARD = [
   "--glob=!.git",
 ];
 
-/** What lies below the root and is not to be searched: a glob, from the root on. */
+/** A glob, from the root on, that leaves a path out of the search. */
 const leaveOut = (path: string): string => `--glob=!${path.replace(/[*?[\]{}!\\]/g, "\\$&")}`;
-/** Longer ones take long to make sense of. */
+/** Longer globs take long to interpret. */
 export const MAX_GLOB_CHARS = 500;
 
-/** What a search's input says about where. */
+/** The fields of a search's input that say where to search. */
 export const WHERE = {
   path: z
     .string()
@@ -62,17 +62,17 @@ export const WHERE = {
 export type Place = {
   /** Absolute and without links. */
   readonly path: string;
-  /** Where the conversation is, without links. */
+  /** The conversation's directory, without links. */
   readonly cwd: string;
   readonly isDirectory: boolean;
-  /** What ripgrep is told to leave out and must not be believed about: a path may look like another. */
+  /** What ripgrep must leave out. Its output is checked for it, because a path may look like another. */
   readonly hidden: readonly string[];
 };
 
-/** Where to search. Throws Refusal, or an error of the system, when there is nothing that can be searched. */
+/** Where to search. Throws a ToolError, or an error of the system, if there is nothing that can be searched. */
 export async function findPlace(path = ".", context: ToolContext): Promise<Place> {
   const real = await readablePath(path, context);
-  // All processes at once.
+  // These are the files of all processes at once.
   if (real === "/proc" || real.startsWith("/proc/")) throw new ToolError(`${real} cannot be searched.`);
   const stats = await stat(real);
   if (!stats.isDirectory() && !stats.isFile()) throw new ToolError(`${real} is not a regular file.`);
@@ -80,29 +80,29 @@ export async function findPlace(path = ".", context: ToolContext): Promise<Place
   return { path: real, cwd: await realpath(cwd), isDirectory: stats.isDirectory(), hidden };
 }
 
-/** A path as the model reads it: relative to its directory where it lies below. */
+/** A path as the model reads it: relative to the conversation's directory if it lies below. */
 export function shown({ cwd }: Place, path: string): string {
   const short = relative(cwd, path);
   return (short === ".." || short.startsWith("../") || short === "" ? path : short).replaceAll("\0", "");
 }
 
 export type Glob = {
-  /** By path, absolute: below the place, and not hidden. */
+  /** Tests an absolute path. A path matches only if it lies below the place and is not hidden. */
   readonly matches: (path: string) => boolean;
-  /** With these ripgrep leaves out the most of what does not match. */
+  /** With these arguments ripgrep leaves out most of what does not match. */
   readonly args: readonly string[];
 };
 
 /** A glob for the files below a place. */
 export function globBelow(place: Place, glob: string | undefined): Glob {
-  // A name with a newline in it makes ripgrep's lines say what they do not mean.
+  // If a name holds a newline, a line of ripgrep's output may look like another path.
   const isOf = (path: string): boolean =>
     (path === place.path || path.startsWith(place.path === "/" ? "/" : `${place.path}/`)) &&
     !isHidden(path, place.hidden);
   if (glob === undefined) return { matches: isOf, args: [] };
   const matches = compileGlob(glob);
   const name = glob.slice(glob.lastIndexOf("/") + 1);
-  // File types, unlike ripgrep's globs, do not bring back what .gitignore leaves out. Its ? stands for a byte.
+  // ripgrep's globs bring back what .gitignore leaves out; its file types do not. Its ? stands for a byte.
   const directories = glob.slice(0, glob.length - name.length);
   const isPlain =
     /^[\w.*-]+(\{[\w.*-]+(,[\w.*-]+)*\})?$/.test(name) &&
@@ -119,17 +119,19 @@ export type Search = {
   readonly place: Place;
   /** What to search instead of the whole place. */
   readonly paths?: readonly string[];
-  /** Gets every line of output, null in place of one that is too long. `false`: that is enough. */
+  /** Gets every line of output, or null in place of one that is too long. It returns `false` to end the search. */
   readonly onLine: (line: string | null) => boolean;
 };
 
 export type SearchEnd =
   | { readonly kind: "whole"; readonly note: string | null }
   | { readonly kind: "interrupted" }
-  /** Why it did not go on to its end. */
+  /** `note` says why the search did not reach its end. */
   | { readonly kind: "partial"; readonly note: string };
 
-/** Runs ripgrep. Throws Refusal when it is missing, or does not accept its arguments: with what it says. */
+/**
+ * Runs ripgrep. Throws a ToolError if it is missing, or, with ripgrep's message, if it does not accept its arguments.
+ */
 export async function search(
   { args, place, paths = [place.path], onLine }: Search,
   context: ToolContext,
@@ -146,14 +148,14 @@ export async function search(
     argv: [
       "rg",
       ...STANDARD,
-      // /proc is another, and lies below.
+      // /proc is another file system, and lies below.
       ...(place.path === "/" ? ["--one-file-system"] : []),
       ...(context.hidden ?? []).map(leaveOut),
       ...args,
       "--",
       ...paths,
     ],
-    // Where globs that begin with a slash begin.
+    // Globs with a leading slash begin here.
     cwd: "/",
     env: context.env ?? commandEnvironment(),
     signal: AbortSignal.any([context.signal, enough.signal]),
@@ -171,7 +173,7 @@ export async function search(
   if (timedOut) return { kind: "partial", note: `stopped after ${TIMEOUT_SECONDS} s: narrow the search` };
   if (flooded) return { kind: "partial", note: "stopped after too much output: narrow the search" };
   lines.end();
-  // What cannot be opened or read is not complained of: a complaint is about the search itself.
+  // ripgrep does not report what it cannot open or read: a message is about the search itself.
   if (complaint.trim() !== "") throw new ToolError(`ripgrep: ${complaint.slice(0, MAX_ERROR_BYTES).trim()}`);
   if (exitCode === null) return { kind: "partial", note: "the search was killed" };
   return { kind: "whole", note: exitCode > 1 ? "some files could not be read" : null };

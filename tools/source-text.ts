@@ -1,20 +1,20 @@
-/** Owns: finding places in a text, by its lines and whatever its line endings and whitespace are. Pure. */
+/** Owns: finding places in a text by its lines, whatever its line endings and whitespace are. Pure. */
 
 /** Offsets in UTF-16 code units, `end` not included. */
 export type Range = { readonly start: number; readonly end: number };
 
 export type LineEnding = "\n" | "\r\n";
 
-/** UTF-16 code units of text that is shown in a hint. */
-/** UTF-16 code units of a file in which is searched without whitespace. */
+/** UTF-16 code units of the largest file that is searched without whitespace. */
 const MAX_SQUEEZED = 200_000;
+/** UTF-16 code units of text that is shown in a hint. */
 const MAX_SHOWN = 2_000;
 const BYTE_ORDER_MARK = "\ufeff";
 
 export class Source {
   readonly #text: string;
   readonly #start: number;
-  /** With LF alone, and where in it a carriage return was taken out: before the newlines at these offsets. */
+  /** The text with LF alone. `#crlf` has the offsets in it of newlines that had a carriage return before them. */
   readonly #unix: string;
   readonly #crlf: readonly number[];
   /** Offsets of the newlines. */
@@ -44,7 +44,7 @@ export class Source {
     return countBelow(this.#newlines, offset) + 1;
   }
 
-  /** The offset after a line and its newline; of line 0, where the first one begins. */
+  /** The offset after a line and its newline; for line 0, the offset at which the first line begins. */
   endOfLine(line: number): number {
     if (line === 0) return this.#start;
     const newline = this.#newlines[line - 1];
@@ -55,14 +55,17 @@ export class Source {
     return this.#text[offset - 1] === "\n";
   }
 
-  /** How the line at an offset ends, or, if it does not, the one before it. */
+  /** The ending of the line at an offset or, if that line has none, of the line before it. */
   lineEndingAt(offset: number): LineEnding {
     const line = countBelow(this.#newlines, offset);
     const newline = this.#newlines[line] ?? this.#newlines[line - 1];
     return newline !== undefined && this.#text[newline - 1] === "\r" ? "\r\n" : "\n";
   }
 
-  /** Where a text stands, exactly but for the line endings if it has no carriage return; one more than `limit` at most. */
+  /**
+   * The places where a text occurs, one more than `limit` at most. Line endings may differ if the text has no carriage
+   * return; everything else must be equal.
+   */
   find(
     wanted: string,
     { overlapping, limit }: { readonly overlapping: boolean; readonly limit: number },
@@ -79,11 +82,11 @@ export class Source {
     return found;
   }
 
-  /** The lines of the first place where a text stands if whitespace does not count. */
+  /** The lines of the first place where a text occurs if whitespace does not count. */
   findIgnoringWhitespace(
     wanted: string,
   ): { readonly first: number; readonly last: number; readonly text: string } | null {
-    // Of a large file it would take long, and the caller may ask for each of many edits.
+    // This would take long in a large file, and the caller may do it for each of many edits.
     if (this.#text.length > MAX_SQUEEZED) return null;
     const squeezed = wanted.replace(/\s/g, "");
     if (squeezed === "") return null;
@@ -112,7 +115,7 @@ export class Source {
   }
 }
 
-/** How many of some rising numbers are below another. */
+/** How many of the rising numbers are below `limit`. */
 function countBelow(numbers: readonly number[], limit: number): number {
   let [low, high] = [0, numbers.length];
   while (low < high) {

@@ -1,7 +1,8 @@
 /**
- * Owns: a text file as the writing tools have it: read whole, and replaced whole or not at all. A replacement is
- * written beside the file and renamed over it, so that a reader sees the old content or the new, never half. Whether the
- * run still goes on is asked directly before each thing that stays; no other turn comes between question and deed.
+ * Owns: text files for the writing tools: a file is read whole, and replaced whole or not at all. A replacement is
+ * written beside the file and renamed over it, so that a reader sees the old content or the new, never half. Directly
+ * before each lasting effect, a check asserts that the run still goes on. No other turn of the event loop comes between
+ * check and effect.
  * Not here: what is changed in the text (edits.ts).
  */
 import { randomUUID } from "node:crypto";
@@ -22,7 +23,7 @@ export type TextFile = {
   readonly bytes: Buffer;
 };
 
-/** Reads a file that is to be changed. Throws Refusal for what is not a text file of at most `MAX_FILE_BYTES`. */
+/** Reads a file that is to be changed. Throws a ToolError unless it is a text file of at most `MAX_FILE_BYTES`. */
 export async function readTextFile(file: string): Promise<TextFile> {
   const path = await realpath(file);
   const stats = await stat(path);
@@ -35,7 +36,7 @@ export async function readTextFile(file: string): Promise<TextFile> {
   return { path, text: decode(path, bytes), bytes };
 }
 
-/** Replaces the content of a file if it is still as it was read. Throws Refusal if another process changed it. */
+/** Replaces the content of a file if it is still as it was read. Throws a ToolError if another process changed it. */
 export async function replaceTextFile(file: TextFile, text: string, ends: Cancellation): Promise<void> {
   await replace(file.path, text, ends, await stat(file.path), async () => {
     if (!(await readBounded(file.path)).equals(file.bytes)) {
@@ -47,8 +48,8 @@ export async function replaceTextFile(file: TextFile, text: string, ends: Cancel
 }
 
 /**
- * Makes a text the whole content of a file, whatever was in it; creates the file, and the directories above it, if it
- * does not exist. A link is kept, and what it points to is replaced.
+ * Makes a text the whole content of a file, whatever was in it. Creates the file, and the directories above it, if it
+ * does not exist. Keeps a link, and replaces what it points to.
  */
 export async function overwriteFile(
   file: string,
@@ -65,7 +66,7 @@ export async function overwriteFile(
   return { path, existed: existing !== null, bytes: Buffer.byteLength(text) };
 }
 
-/** With the mode and the owner of the file that was there. `check` is called last before the old content is gone. */
+/** Replaces a file, and keeps its mode and owner. `check` is called last before the old content is gone. */
 async function replace(
   path: string,
   text: string,
@@ -78,13 +79,13 @@ async function replace(
   assertGoesOn(ends);
   try {
     const handle = await open(temporary, "wx").catch((error: unknown) => {
-      // It is the directory that refuses: the model knows no temporary file.
+      // Names the directory, which denied the access: the model does not know the temporary file.
       throw error instanceof Error ? Object.assign(error, { path: dirname(path) }) : error;
     });
     try {
       await handle.writeFile(text);
       if (existing !== null) {
-        // Only root may give files away, and only root takes them by accident.
+        // Only root may change the owner of a file, and only root would become the owner by accident.
         if (process.getuid?.() === 0) await handle.chown(existing.uid, existing.gid);
         await handle.chmod(existing.mode & 0o7777);
       }
@@ -100,7 +101,9 @@ async function replace(
   }
 }
 
-/** A rename asks only the directory's permission, and root needs none at all: a file's own is asked here. */
+/**
+ * A rename needs only the directory's permission, and root needs none at all. So this checks the file's own permission.
+ */
 async function assertWritable(path: string, { mode }: Stats): Promise<void> {
   if ((mode & 0o222) === 0) {
     throw new ToolError(`${path} is read-only. If it is meant to be changed, change its permissions first.`);
@@ -108,7 +111,7 @@ async function assertWritable(path: string, { mode }: Stats): Promise<void> {
   await access(path, constants.W_OK);
 }
 
-/** Reads no further than the limit, also when the file grows meanwhile. */
+/** Reads no further than the limit, even if the file grows meanwhile. */
 async function readBounded(path: string): Promise<Buffer> {
   const handle = await open(path, "r");
   try {

@@ -19,23 +19,26 @@ export type ToolContext = {
   readonly hidden?: readonly string[];
   /** Ends the run at once; the result then holds what there was so far. */
   readonly signal: AbortSignal;
-  /** Nothing begins or goes on after it, not even while this process is frozen; without one, any time will do. */
+  /**
+   * Nothing begins or goes on after its expiry, not even while this process is frozen. Without a lease there is no such
+   * limit.
+   */
   readonly lease?: Lease;
-  /** Keeps an image and gives what refers to it; without it a run has none to show. */
+  /** Keeps an image and returns a reference to it. Without it, a run cannot show images. */
   readonly keepImage?: (image: PreparedImage) => Promise<ImageBlock>;
   /** Live output. Not rate limited here. */
   readonly onOutput?: (stream: "stdout" | "stderr", text: string) => void;
-  /** What a command sees of the environment; by default the allowlisted part of this process's. */
+  /** The environment that a command sees; by default the allowlisted part of this process's. */
   readonly env?: Readonly<Record<string, string>>;
 };
 
 /** What ends a run. */
 export type Cancellation = Pick<ToolContext, "signal" | "lease">;
 
-/** Nothing of the run may take effect any more. */
+/** Whether the run is cancelled or its lease has expired: nothing of it may take effect any more. */
 export const isCancelled = ({ signal, lease }: Cancellation): boolean => signal.aborted || isExpired(lease);
 
-/** Asked directly before what takes effect, for this process may have been frozen at any time before. */
+/** To be called directly before an effect, because this process may have been frozen at any time before. */
 export function assertGoesOn(ends: Cancellation): void {
   if (isCancelled(ends)) throw new ToolError("Stopped.");
 }
@@ -65,10 +68,13 @@ type Definition<S extends z.ZodObject> = {
 
 /** Thrown anywhere in a run: its message, a sentence for the model, is the failed result. */
 export class ToolError extends Error {
-  override readonly name = "Refusal";
+  override readonly name = "ToolError";
 }
 
-/** REQ-PATCH-009 for every tool that writes: the machine does not even start one; if it did, nothing would happen. */
+/**
+ * REQ-PATCH-009 for every tool that writes: in Restricted mode the machine does not even start one. If it did, the tool
+ * would do nothing.
+ */
 export function defineTool<S extends z.ZodObject>(definition: Definition<S>): Tool {
   const { name, description, input: schema, run } = definition;
   return {
@@ -92,7 +98,7 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
   };
 }
 
-/** Text for a file: half of a character pair could not be written as it stands. */
+/** Text for a file: half of a surrogate pair could not be written as it stands. */
 export const wellFormed = (): z.ZodString =>
   z.string().refine((text) => text.isWellFormed(), "holds half of a character (a lone surrogate)");
 

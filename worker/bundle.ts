@@ -1,6 +1,7 @@
 /**
  * Owns: the bundle that workers run workflows from. Bundling takes seconds, so it is done once per content of the
- * sources and kept in a folder. Not part of the bundle itself.
+ * sources, and the result is kept in a folder.
+ * Not here: this file is not part of the bundle itself.
  */
 import { bundleWorkflowCode, DefaultLogger } from "@temporalio/worker";
 import { createHash } from "node:crypto";
@@ -8,7 +9,7 @@ import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "..");
-/** What a bundle is made of. */
+/** The folders whose sources make up a bundle. */
 const SOURCES = ["workflows", "machine", "protocol"];
 
 /**
@@ -32,7 +33,7 @@ export async function ensureWorkflowBundle(
     logger: new DefaultLogger("WARN"),
   });
   await mkdir(folder, { recursive: true });
-  // Two workers may bundle at once; either's result will do, but not half of one.
+  // Two workers may bundle at the same time. Either result is good, but a half-written file is not.
   const temporary = `${path}.${process.pid}`;
   await writeFile(temporary, code);
   await rename(temporary, path);

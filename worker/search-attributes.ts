@@ -1,13 +1,13 @@
-/** Owns: seeing to it that the namespace has the search attributes. The local server gets them as flags. */
+/** Owns: adding the search attributes that the namespace lacks. The local server gets them as flags. */
 import type { Connection } from "@temporalio/client";
 import { SEARCH_ATTRIBUTES } from "../protocol/search-attributes.ts";
 
-/** Says which command adds what is missing: to some servers only an administrator's hand may. */
+/** Its message names the command that adds what is missing: on some servers only an administrator may add it. */
 export class MissingSearchAttributes extends Error {
   override readonly name = "MissingSearchAttributes";
 }
 
-/** Adds those that are missing; the namespace's other attributes stay. Throws MissingSearchAttributes. */
+/** Adds the missing search attributes; the namespace's other attributes stay. Throws MissingSearchAttributes. */
 export async function ensureSearchAttributes(
   connection: Pick<Connection, "operatorService">,
   namespace: string,

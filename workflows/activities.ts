@@ -15,16 +15,17 @@ import { HEARTBEAT_TIMEOUT_MS, WORKFLOW_TASK_TIMEOUT_MS } from "../protocol/timi
 import { isUnsigned } from "../protocol/unsigned.ts";
 import { toolsQueue } from "../protocol/workflow.ts";
 
-/** Performed at most once; what is tried again, the machine orders again (architecture, rule 5). */
+/** Performed at most once. To try an operation again, the machine orders it again (architecture, rule 5). */
 const EFFECT: ActivityOptions = {
   heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   startToCloseTimeout: "24 hours",
-  // The outcome of what is aborted is awaited: idle is said after the last death, not before.
+  // The workflow awaits the outcome of an aborted activity: a conversation becomes idle after the last process has
+  // died, not before.
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   retry: { maximumAttempts: 1 },
 };
 
-/** Harmless to repeat, so they are, until the database answers. */
+/** Harmless to repeat, so Temporal retries them until the database answers. */
 const IDEMPOTENT: ActivityOptions = {
   heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
   startToCloseTimeout: "30 seconds",
@@ -40,19 +41,19 @@ export const commit = trusted(idempotent.commit);
 export const messageExists = trusted(idempotent.messageExists);
 export const remove = trusted(idempotent.remove);
 
-/** In the worker that has this workflow, at once: there is nothing to wait for, and nothing to try again. */
+/** Runs at once in the worker that has this workflow: there is nothing to wait for, and nothing to retry. */
 export const { stopTools } = proxyLocalActivities<ConversationActivities>({
   startToCloseTimeout: WORKFLOW_TASK_TIMEOUT_MS,
   retry: { maximumAttempts: 1 },
 });
 
-/** The queue that only workers on this host poll. */
+/** Activities on the queue that only workers on this host poll. */
 export const toolsOn = (host: string): ActivityInterfaceFor<ToolActivities> =>
   proxyActivities<ToolActivities>({ ...EFFECT, taskQueue: toolsQueue(host) });
 
 const ASK_AGAIN_AFTER_MS = 1_000;
 
-/** Asks again while it is not one of our workers that has answered: any program can take a task from the server. */
+/** Calls again until one of our workers has answered: any program that reaches the server can take a task. */
 function trusted<I, O>(call: (input: I) => Promise<O>): (input: I) => Promise<O> {
   return async (input) => {
     for (;;) {
@@ -69,7 +70,10 @@ function trusted<I, O>(call: (input: I) => Promise<O>): (input: I) => Promise<O>
   };
 }
 
-/** What a worker of ours says of a failure: its message is not signed, its details are. null: nobody of ours says it. */
+/**
+ * The reason that one of our workers gives for a failure. A failure's message is not signed, but its details are. null:
+ * the reason does not come from one of our workers.
+ */
 export function reasonIn({ details }: ApplicationFailure): string | null {
   const [reason] = details ?? [];
   return typeof reason === "string" ? reason : null;

@@ -1,8 +1,8 @@
 /**
- * Owns: what people, operators and the launcher ask of a conversation. A command is an update, which is answered, and a
- * signal of the same name and input, for the Temporal CLI and Web UI. A refusal of an update comes from its validator, so
- * that nothing of it enters the history; only while the row is not loaded yet can it come from the handler. A signal
- * cannot be answered: what it asks in vain leaves a note.
+ * Owns: the commands that people, operators and the launcher send to a conversation. A command is an update, which
+ * returns an answer, and a signal of the same name and input, for the Temporal CLI and Web UI. The validator of an
+ * update rejects it, so that a rejected update leaves nothing in the history. Only while the row is not loaded yet can
+ * the rejection come from the handler. A signal has no answer: if it is not taken, it leaves a note.
  * Not here: the form of inputs (inputs.ts).
  */
 import { ApplicationFailure, setHandler } from "@temporalio/workflow";
@@ -34,7 +34,7 @@ export function handleCommands(lifecycle: Lifecycle): void {
   setHandler(contract.sendMessageUpdate, (input) => sendMessage(lifecycle, input, messageOrThrow(input)), {
     validator: (input: unknown) => {
       const message = messageOrThrow(input);
-      // A repeated submit answers as the first did.
+      // A repeated submit gets the same answer as the first.
       if (lifecycle.session?.recent.get(message.messageId) !== undefined) return;
       validate(lifecycle, input, { kind: "user_message", ...message });
     },
@@ -78,7 +78,7 @@ export function handleCommands(lifecycle: Lifecycle): void {
       const cancel = readCancel(input);
       return cancel === null ? null : { kind: "user_cancel", ...cancel };
     },
-    // Where there is nothing to stop, the row is asked whether that is the present.
+    // If there is nothing to stop, compare with the row: this history may be out of date.
     onIgnored: async (event) => {
       let isVerified = false;
       void lifecycle.verify().then((isOther) => {
@@ -128,17 +128,17 @@ export function handleCommands(lifecycle: Lifecycle): void {
     const { policy, row, restarts } = restart;
     (await lifecycle.ready())?.noteRestarts(restarts);
     if (row !== undefined) await lifecycle.follow(row);
-    // A session that is begun from the row has heard of it.
+    // A session that was loaded from the row has applied a restart already.
     lifecycle.session?.apply({ kind: "restarted", policy });
   });
 }
 
-/** What makes a command of an event. */
+/** How a command becomes an event, and how it is answered. */
 type EventCommand<Result> = {
   /** null: the input does not have the documented form. */
   readonly eventOf: (input: unknown) => ConversationEvent | null;
   readonly answer: (session: Session) => Result;
-  /** Before an update is answered that had nothing to do. */
+  /** Runs before the answer to an update whose event was ignored. */
   readonly onIgnored?: (event: ConversationEvent) => Promise<void>;
 };
 
@@ -182,7 +182,7 @@ function messageOrThrow(input: unknown): contract.SendMessageInput {
   return { ...orThrow(readMessage(input)), messageId: orThrow(readMessageId(input)) };
 }
 
-/** A repeated submit answers as the first did. */
+/** A repeated submit gets the same answer as the first. */
 const sendMessage = (
   lifecycle: Lifecycle,
   input: unknown,
@@ -204,8 +204,8 @@ async function readyOrThrow(lifecycle: Lifecycle): Promise<Session> {
 }
 
 /**
- * Where the caller has read a row that this history does not have, that is loaded first: a history that was rolled back
- * must not judge.
+ * If the caller has read a version of the row that this history does not have, the workflow loads the row first: a
+ * history that was rolled back must not judge the request.
  */
 async function sessionFor(lifecycle: Lifecycle, input: unknown): Promise<Session> {
   for (;;) {
@@ -216,7 +216,7 @@ async function sessionFor(lifecycle: Lifecycle, input: unknown): Promise<Session
   }
 }
 
-/** Does the work in one turn, in a session that is open: nobody comes between a look and what follows from it. */
+/** Does the work in the same turn as the check that the session is open, so that nothing comes between the two. */
 async function inSession<T>(lifecycle: Lifecycle, input: unknown, work: (session: Session) => T): Promise<T> {
   for (;;) {
     const session = await sessionFor(lifecycle, input);
@@ -230,7 +230,7 @@ function applyOrThrow(session: Session, event: ConversationEvent): Applied {
   throw failureOf({ ...applied.rejection, state: session.conversation.state });
 }
 
-/** @throws what the handler would throw. Of a row that is not here yet only the handler knows. */
+/** @throws the rejection that the handler would throw. While the row is not loaded, only the handler can judge. */
 function validate({ session }: Lifecycle, input: unknown, event: ConversationEvent): void {
   const row = readRow(input);
   if (session === null || (row !== undefined && session.isBehind(row))) return;
@@ -252,8 +252,8 @@ function failureOf(refusal: contract.UpdateRejection): ApplicationFailure {
 // ---- signals
 
 /**
- * Applies an event, or leaves a note that says why not. It waits once before it does, and no more, so that signals that
- * come together are taken in their order.
+ * Applies an event, or leaves a note that says why not. It waits only once before it applies the event, so that signals
+ * that arrive together are taken in their order.
  */
 async function take(
   lifecycle: Lifecycle,
@@ -268,7 +268,8 @@ async function take(
     const applied = session.apply(event);
     if (applied.kind === "accepted") return;
     if (applied.kind === "dropped") continue;
-    // The row is what counts: what is not taken is judged once more where this history turns out to be another.
+    // The row is authoritative: an event that is not taken is judged once more if this history turns out to differ from
+    // the row.
     if (!isVerified) {
       isVerified = true;
       if (await lifecycle.verify()) continue;
@@ -284,7 +285,7 @@ const noteInvalid = (lifecycle: Lifecycle, name: string): Promise<void> =>
     message: "its input does not have the documented form.",
   });
 
-/** In the session of now, or in the next one. */
+/** Leaves the note in the current session, or in the next one. */
 async function note(
   lifecycle: Lifecycle,
   name: string,
@@ -297,7 +298,7 @@ async function note(
   }
 }
 
-/** An id typed by hand may be that of an old message. */
+/** An id typed by hand may belong to an old message. */
 async function isKnown(lifecycle: Lifecycle, messageId: string): Promise<boolean> {
   const session = await lifecycle.ready();
   if (session === null || session.recent.get(messageId) !== undefined) return true;

@@ -10,10 +10,10 @@ import type { CreateInput } from "../protocol/workflow.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Request } from "./requests.ts";
 
-/** This history is not that of the row. Nobody has stored `requests`, which were accepted into it. */
+/** This history is not the row's. `requests` were accepted into this history and are not stored. */
 export type Divergence =
   | { readonly kind: "other_history"; readonly requests: readonly Request[] }
-  /** Postgres has refused a revision, `inARow` times since it took one. */
+  /** Postgres has refused a revision, `inARow` times without accepting one in between. */
   | {
       readonly kind: "refused";
       readonly reason: string;
@@ -24,11 +24,11 @@ export type Divergence =
 export type CommitterOptions = {
   readonly conversationId: string;
   readonly outbox: Outbox;
-  /** Makes the row with the first revision; null when there is one. */
+  /** Creates the row with the first revision; null when the row exists. */
   readonly createInput: CreateInput | null;
   /** How often in a row Postgres has refused a revision before this history began. */
   readonly refusals: number;
-  /** Restarts of the whole system that are known. */
+  /** Known restarts of the whole system. */
   readonly restarts: number;
 };
 
@@ -40,11 +40,11 @@ export class Committer {
   #createInput: CreateInput | null;
   #refusals: number;
   #restarts: number;
-  /** One commit of its own at a time: each carries all that the one before has not confirmed. */
+  /** The committer's own commits run one at a time: each carries everything that the previous one has not confirmed. */
   flushing: Promise<void> | null = null;
   #verifying: Promise<void> | null = null;
   #closed = false;
-  /** By the revision that took them. */
+  /** Accepted requests, by the number of the revision that contains them. */
   readonly #requests = new Map<number, Request[]>();
 
   constructor(
@@ -61,12 +61,12 @@ export class Committer {
     this.#onDivergence = onDivergence;
   }
 
-  /** What is pending fits into one commit, or no confirmation is waited for. */
+  /** The unconfirmed revisions fit into one commit, or the committer is closed. */
   get hasRoom(): boolean {
     return this.#closed || this.outbox.fits;
   }
 
-  /** Everything recorded is confirmed, or no confirmation is waited for. */
+  /** No commit or comparison runs, and everything recorded is confirmed or the committer is closed. */
   get isFlushed(): boolean {
     const isAsking = this.flushing !== null || this.#verifying !== null;
     return !isAsking && this.#hasNothingToSend;
@@ -76,7 +76,7 @@ export class Committer {
     return this.#closed || this.outbox.unconfirmed.length === 0;
   }
 
-  /** What the commit of an effect has to carry: everything. */
+  /** The input for the commit of an effect: all unconfirmed revisions. */
   pending(): CommitInput & { readonly restarts: number } {
     return { ...this.#inputOf(this.outbox.unconfirmed), restarts: this.#restarts };
   }
@@ -85,7 +85,7 @@ export class Committer {
     return this.#restarts;
   }
 
-  /** Postgres grants no claim that was ordered before (`commit_revisions`). */
+  /** Postgres grants no claim that was ordered before the last restart (`commit_revisions`). */
   noteRestarts(count: number): void {
     this.#restarts = Math.max(this.#restarts, count);
   }
@@ -104,14 +104,14 @@ export class Committer {
         if (answer !== null) this.confirm(answer);
       }
     } finally {
-      // In the same turn as the last look: what is recorded from now on has to be sent anew.
+      // Cleared in the same turn as the loop's last check: a revision that is recorded from now on needs a new flush.
       this.flushing = null;
     }
   }
 
-  /** Resolves when it is known whether the row is where this history is, however long that takes. */
+  /** Resolves when Postgres has said whether the row has this history, however long that takes. */
   verify(): Promise<void> {
-    // One for all who ask meanwhile: they go on in their order.
+    // All callers share one comparison, and go on in their order.
     this.#verifying ??= this.#compare().finally(() => (this.#verifying = null));
     return this.#verifying;
   }
@@ -120,14 +120,14 @@ export class Committer {
     await this.flush();
     const { revision } = this.outbox;
     const answer = await this.#send([]);
-    // What was recorded meanwhile is compared by its own commit.
+    // A revision that was recorded meanwhile is compared by its own commit.
     if (answer === null || this.#closed || revision !== this.outbox.revision) return;
     const { diverged, confirmed, revisionId } = answer;
     if (diverged || revisionId === null || !this.outbox.has({ revision: confirmed, revisionId }))
       this.diverge();
   }
 
-  /** null: it was refused. */
+  /** null: Postgres refused it. */
   async #send(revisions: readonly Revision[]): Promise<Committed | null> {
     try {
       return await this.scope.run(() => commit(this.#inputOf(revisions)));
@@ -139,7 +139,7 @@ export class Committer {
     }
   }
 
-  /** A person has asked for the last recorded revision. */
+  /** Remembers a person's request, which the last recorded revision contains. */
   accept(request: Request): void {
     const { revision } = this.outbox;
     this.#requests.set(revision, [...(this.#requests.get(revision) ?? []), request]);
@@ -158,7 +158,7 @@ export class Committer {
       if (revision <= answer.confirmed) this.#requests.delete(revision);
   }
 
-  /** Postgres does not take what is pending, and would not the next time either. */
+  /** Postgres refuses the pending revisions, and would refuse them again. */
   refuse(reason: string): void {
     if (this.#closed) return;
     const requests = this.close();
@@ -173,14 +173,14 @@ export class Committer {
     return { ...pack(revisions), conversationId: this.#conversationId, createInput: this.#createInput };
   }
 
-  /** No answer counts any more. Returns what was accepted and is not known to be stored. */
+  /** Ignores all further answers. Returns the accepted requests that are not known to be stored. */
   close(): readonly Request[] {
     this.#closed = true;
     return [...this.#requests.values()].flat();
   }
 }
 
-/** Why Postgres has refused a commit for good, if that is what the activity failed of. */
+/** Why Postgres has refused a commit for good; null: the activity failed for another reason. */
 export function refusalIn(error: unknown): string | null {
   const cause = error instanceof ActivityFailure ? error.cause : null;
   return cause instanceof ApplicationFailure && cause.type === COMMIT_REFUSED ? reasonIn(cause) : null;

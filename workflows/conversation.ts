@@ -1,8 +1,8 @@
 /**
- * Owns: the workflow `conversation`: its phases, what happens at a divergence, and how a run ends. It ends when the
- * conversation is archived, removed, finished (a sub-agent) or has been idle for long, and hands over when its history
- * is long; the conversation itself does not end with it.
- * Not here: one history from its beginning to its divergence (session.ts); what people ask (commands.ts).
+ * Owns: the workflow `conversation`: its phases, what happens at a divergence, and how a run ends. A run ends when the
+ * conversation is archived, removed, finished (a sub-agent) or has been idle for a day. It continues as new when its
+ * history is long. The conversation itself does not end with the run.
+ * Not here: one history from its beginning to its divergence (session.ts); the commands (commands.ts).
  */
 import {
   allHandlersFinished,
@@ -29,7 +29,7 @@ import { lostNote, withoutWithdrawn, type Request } from "./requests.ts";
 import { Session, type Applied, type Beginning } from "./session.ts";
 
 const IDLE_CLOSE_MS = 24 * 60 * 60 * 1_000;
-/** After the second refusal in a row; doubled by each further one, up to a minute. */
+/** The pause after the second refusal in a row; each further refusal doubles it, up to a minute. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
@@ -40,7 +40,7 @@ const refusedNote = (reason: string): string =>
   `The last change of this conversation could not be stored (${reason}). It continues from what is stored before it.`;
 
 export async function conversation(start: ConversationStart): Promise<SubAgentOutcome | null> {
-  // Nobody of ours has started it. The next message starts the conversation from its row.
+  // None of our processes has started this workflow. The next message starts the conversation from its row.
   if (isUnsigned(start)) return null;
   const lifecycle = new Lifecycle(start);
   handleCommands(lifecycle);
@@ -101,12 +101,12 @@ export class Lifecycle {
     this.#start = start;
   }
 
-  /** null: there is none now. */
+  /** null: no session is open now. */
   get session(): Session | null {
     return this.#phase.kind === "open" ? this.#phase.session : null;
   }
 
-  /** Of now, or while the row is being loaded the one before. */
+  /** The current session; while the row is being loaded, the previous one. */
   get latest(): Session | null {
     return this.#latest;
   }
@@ -120,12 +120,12 @@ export class Lifecycle {
     return this.#phase.kind === "removed";
   }
 
-  /** Nothing in flight, nothing unconfirmed, nobody waiting for an answer. */
+  /** Nothing is in flight or unconfirmed, and no caller waits for an answer. */
   get isQuiescent(): boolean {
     return this.#phase.kind !== "loading" && this.session?.isQuiescent !== false && allHandlersFinished();
   }
 
-  /** The server asks a run only once to cancel. */
+  /** After a cancel another run has to take over: the server asks a run to cancel only once. */
   get shouldContinueAsNew(): boolean {
     return this.#isCancelled || isHistoryLong();
   }
@@ -149,7 +149,7 @@ export class Lifecycle {
     return this.session;
   }
 
-  /** Runs what must go on in a workflow that was cancelled, too. */
+  /** Runs work that must go on even if the workflow is cancelled. */
   nonCancellable<T>(work: () => Promise<T>): Promise<T> {
     return this.#scope.run(work);
   }
@@ -164,9 +164,9 @@ export class Lifecycle {
   }
 
   /**
-   * Asks Postgres whether the row is where this session's history is; else the next session begins.
+   * Asks Postgres whether the row has this session's history; if not, the next session begins.
    *
-   * @returns whether what was true before is so no more.
+   * @returns true if this session is closed: its earlier answer does not hold any more.
    */
   async verify(): Promise<boolean> {
     const { session } = this;
@@ -177,9 +177,9 @@ export class Lifecycle {
   }
 
   /**
-   * Somebody has seen the row at that version; null: it was not there. Where this history has not come to it yet the row
-   * is loaded. One that is older may have been seen just before this history went on: Postgres is asked, and what is
-   * asked of the conversation meanwhile does not wait.
+   * A caller has read the row at this version; null: there was no row. If this history has not reached the version, the
+   * workflow loads the row. If the version is older, it may have been read just before this history went on. Then the
+   * workflow asks Postgres, and other commands do not wait meanwhile.
    */
   async follow(row: RowVersion | null): Promise<void> {
     const { session } = this;
@@ -202,7 +202,7 @@ export class Lifecycle {
     if (session.apply(event).kind === "ignored" && (await this.verify())) this.session?.apply(event);
   }
 
-  /** Cancels until nothing works any more; follow-ups that start after a cancel are cancelled, too. */
+  /** Cancels until no run is in progress; follow-ups that start after a cancel are cancelled, too. */
   async stop(): Promise<void> {
     for (;;) {
       const session = await this.ready();
@@ -212,7 +212,7 @@ export class Lifecycle {
     }
   }
 
-  /** Archiving stops the work first. @returns the session that has it */
+  /** Archiving stops the work first. @returns the session that has the change */
   async archive(archived: boolean): Promise<Session | null> {
     if (archived) await this.stop();
     for (;;) {
@@ -221,7 +221,7 @@ export class Lifecycle {
     }
   }
 
-  /** Stops the work and deletes the rows; a tool that will not die does not keep them alive. */
+  /** Stops the work and deletes the rows. A tool that does not end does not prevent the deletion. */
   async remove(): Promise<void> {
     if ((await this.ready()) === null) return;
     let isStopped = false;
@@ -235,8 +235,8 @@ export class Lifecycle {
   }
 
   /**
-   * Begins a session from the row, which is the truth (architecture, rule 10): without a past, and after a divergence,
-   * which has closed the session before.
+   * Begins a session from the row, which is authoritative (architecture, rule 10): in a run without carried state, and
+   * after a divergence, which has closed the previous session.
    */
   async #load(divergence: Divergence | null = null): Promise<void> {
     this.#phase = { kind: "loading" };
@@ -246,7 +246,8 @@ export class Lifecycle {
       each.kind === "user_message" ? [each.messageId] : [],
     );
     const { conversationId, createInput: wanted = null } = this.#start;
-    // Whoever diverges has a row, or had one: of a sub-agent that its parent's removal took along.
+    // A history that diverged has a row, or had one: the row of a sub-agent may be gone with its parent's. So no row is
+    // created.
     const createInput = divergence === null ? wanted : null;
     const loaded =
       createInput?.context === undefined
@@ -274,7 +275,7 @@ export class Lifecycle {
     }).begin(createInput);
   }
 
-  /** A working state that nobody works for is put to idle, and what people were told is asked again. */
+  /** Puts a working state that no activity works for to idle, and gives the session the accepted requests again. */
   #continue(fixed: ConversationMetadata, stored: StoredConversation, divergence: Divergence | null): void {
     const refusals = divergence?.kind === "refused" ? divergence.inARow : 0;
     const session = this.#open({ ...fixed, ...stored, row: stored, createInput: null, refusals });
@@ -284,7 +285,7 @@ export class Lifecycle {
     session.apply({ kind: "restarted", policy: "idle" });
     const known = new Set(stored.knownMessageIds);
     for (const request of withoutWithdrawn(divergence?.requests ?? [], known)) {
-      // What is given again and refused again is given up. Its text may be what Postgres does not take.
+      // A request that Postgres refuses again is given up. Its text may be what Postgres cannot store.
       if (refusals > 1)
         tell(session, lostNote(request.kind === "user_message" ? { ...request, text: UNSTORABLE } : request));
       else giveAgain(session, request);
@@ -302,7 +303,10 @@ export class Lifecycle {
     return session;
   }
 
-  /** What is refused once may be so by chance; what is refused again is not asked for without end. */
+  /**
+   * A single refusal may be a coincidence, so there is no pause after the first. From the second in a row on, the
+   * workflow pauses before the next session.
+   */
   async #pauseAfter(refusals: number): Promise<void> {
     if (refusals < 2) return;
     const pause = Math.min(FIRST_PAUSE_MS * 2 ** (refusals - 2), LONGEST_PAUSE_MS);
@@ -310,7 +314,7 @@ export class Lifecycle {
   }
 }
 
-/** Accepted is accepted: a message that cannot start a run now waits for the end of the one that can. */
+/** An accepted message must not be lost: if it cannot start a run now, it waits for the end of the current run. */
 function giveAgain(session: Session, request: Request): void {
   if (request.kind === "archive") {
     session.setArchived(request.archived);
@@ -324,7 +328,9 @@ function giveAgain(session: Session, request: Request): void {
 
 const tell = (session: Session, text: string): Applied => session.apply({ kind: "noted", text });
 
-/** A first run whose context is known looks for no row: if there is one, its first commit finds the divergence. */
+/**
+ * A first run whose context is known does not look for a row. If there is one, the first commit finds the divergence.
+ */
 const unasked = (config: ConversationConfig, context: Context): Loaded => ({
   config,
   context,

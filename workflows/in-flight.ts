@@ -1,6 +1,6 @@
 /**
- * Owns: the operations that are being performed, each in a cancellation scope of its own under its generation id,
- * and those put off for the next run.
+ * Owns: the operations that are being performed, each in its own cancellation scope under its generation id, and the
+ * operations that are deferred to the next run.
  */
 import { CancellationScope } from "@temporalio/workflow";
 import type { Operation } from "../machine/effect.ts";
@@ -23,7 +23,7 @@ export class InFlight {
     return this.#scopes.size === 0;
   }
 
-  /** For the next run to perform. */
+  /** Operations for the next run to perform. */
   get deferred(): readonly Operation[] {
     return this.#deferred;
   }
@@ -35,7 +35,7 @@ export class InFlight {
     scopes.set(id, scope);
     void perform(operation, scope, around).then((event) => {
       scopes.delete(id);
-      // Forgotten meanwhile: what it answers belongs to a history that is not ours.
+      // If `forget` was called meanwhile, the answer belongs to a history that is closed.
       if (scopes === this.#scopes && event !== null) this.#answer(event);
     });
   }
@@ -44,18 +44,18 @@ export class InFlight {
     this.#deferred.push(...operations);
   }
 
-  /** Ends an operation; its answer follows. One that is put off is answered as if it had been running. */
+  /** Aborts an operation; its answer follows. A deferred operation is answered as if it had been running. */
   abort(operationId: string): void {
     this.#scopes.get(operationId)?.cancel();
     const deferred = this.#deferred.find((operation) => idOf(operation) === operationId);
     if (deferred === undefined) return;
     this.#deferred = this.#deferred.filter((operation) => operation !== deferred);
     const event = lostEvent(deferred);
-    // Not within the transition that aborts it.
+    // Answer later, not within the transition that aborts the operation.
     if (event !== null) void Promise.resolve().then(() => this.#answer(event));
   }
 
-  /** Aborts everything and listens to none of it any more. */
+  /** Aborts all operations and ignores their answers. */
   forget(): void {
     for (const scope of this.#scopes.values()) scope.cancel();
     this.#scopes = new Map();

@@ -1,6 +1,7 @@
 /**
- * Owns: what comes in through signals and updates, checked by plain guards: it may be typed by hand at a CLI, and
- * what throws in a workflow blocks the conversation. Each function gives the input with its defaults, or null.
+ * Owns: checking the inputs of signals and updates. Operators may type them by hand at a CLI, and an error that is
+ * thrown in a workflow blocks the conversation, so the checks are plain guards. Each function returns the input with
+ * its defaults, or null.
  */
 import type { RowVersion } from "../protocol/commit.ts";
 import type { CancelledBy, Decision } from "../machine/conversation.ts";
@@ -10,7 +11,7 @@ import { CLIENT_ID, IMAGE_HASH, MAX_MESSAGE_IMAGES, MAX_MESSAGE_JSON_BYTES } fro
 import { isUnsigned } from "../protocol/unsigned.ts";
 import type { SendMessageInput } from "../protocol/workflow.ts";
 
-/** `messageId` may be left out by a signal. */
+/** A signal may leave out `messageId`. */
 export function readMessage(
   input: unknown,
 ): (Omit<SendMessageInput, "messageId"> & { messageId: string | null }) | null {
@@ -31,7 +32,7 @@ export function readMessageId(input: unknown): string | null {
   return isId(messageId) ? messageId : null;
 }
 
-/** Without fields it means the defaults: a person's cancel. */
+/** An input without fields means the defaults: a person's cancel. */
 export function readCancel(
   input: unknown,
 ): { readonly clearQueue: boolean; readonly by: CancelledBy } | null {
@@ -40,7 +41,7 @@ export function readCancel(
   return typeof clearQueue === "boolean" && isCanceller(by) ? { clearQueue, by } : null;
 }
 
-/** Without a call the pending one is meant. */
+/** Without `toolCallId` the decision is on the pending call. */
 export function readDecision(
   input: unknown,
 ): { readonly decision: Decision; readonly toolCallId: string | null } | null {
@@ -49,7 +50,7 @@ export function readDecision(
   return toolCallId === null || typeof toolCallId === "string" ? { decision, toolCallId } : null;
 }
 
-/** Archiving is what the name says; `archived: false` takes it back. */
+/** Without `archived` the input archives; `archived: false` un-archives. */
 export function readArchive(input: unknown): { readonly archived: boolean } | null {
   if (!isGiven(input)) return null;
   const { archived = true } = fields(input);
@@ -57,21 +58,24 @@ export function readArchive(input: unknown): { readonly archived: boolean } | nu
 }
 
 /**
- * There is an object, and one of ours has signed it if anybody signs: what has no input cannot be signed. Every signal
- * and every update that changes anything has one.
+ * The input is an object, and one of our processes has signed it if payloads are signed. Every signal and every update
+ * that changes anything has an input, because only an input can be signed.
  */
 export function isGiven(input: unknown): boolean {
   return typeof input === "object" && input !== null && !isUnsigned(input);
 }
 
-/** What cannot be taken back is asked for by its name, so that a copy of another signed input does not ask for it. */
+/**
+ * The input of a command that cannot be undone must name the command, so that a copy of another signed input cannot ask
+ * for it.
+ */
 export function names(input: unknown, order: "remove" | "triggerContinuation"): boolean {
   return isGiven(input) && fields(input)[order] === true;
 }
 
 type Restart = {
   readonly policy: "idle" | "resume";
-  /** undefined where it is not said. */
+  /** undefined: the input does not contain it. */
   readonly row: RowVersion | null | undefined;
   readonly restarts: number;
 };
@@ -86,7 +90,7 @@ export function readRestart(input: unknown): Restart | null {
   };
 }
 
-/** What the caller has read of the row; undefined where it has not. */
+/** The version of the row that the caller has read; undefined: it has read none. */
 export function readRow(input: unknown): RowVersion | undefined {
   const { revision, revisionId } = fields(fields(input)["row"]);
   return typeof revision === "number" && typeof revisionId === "string"

@@ -1,6 +1,6 @@
 /**
- * Owns: performing what the machine ordered, each operation in a cancellation scope of its own, and turning
- * whatever comes of it into the one event that answers it. Decides nothing about the conversation.
+ * Owns: performing the operations that the machine orders, each in its own cancellation scope, and turning each result
+ * into the one event that answers the operation. Decides nothing about the conversation.
  */
 import {
   ActivityFailure,
@@ -42,7 +42,7 @@ export function idOf(operation: Operation): string {
   }
 }
 
-/** Its activity commits the revision that ordered it; the others need a commit of their own. */
+/** The operation's activity commits the revision that ordered it. Other operations need a commit of their own. */
 export function carriesCommit(operation: Operation): boolean {
   switch (operation.kind) {
     case "request_llm":
@@ -130,8 +130,8 @@ export async function perform(
 }
 
 /**
- * Calls an activity that commits first. One that could not commit has not started, so it may be called again
- * once Postgres answers; one that ended in any other way without an answer is lost.
+ * Calls an activity that commits first. If it could not commit, it has not started, so it may be called again once
+ * Postgres answers. If it ended without an answer in any other way, it is lost.
  */
 async function commitThenRun<E extends ConversationEvent>(
   scope: CancellationScope,
@@ -145,7 +145,7 @@ async function commitThenRun<E extends ConversationEvent>(
       const performed = await scope.run(() =>
         call({ ...committer.pending(), dispatchAttempt: dispatchAttempt }),
       );
-      // Somebody else has answered. Whether one of our workers had begun is not known.
+      // A program that is not ours has answered. Whether one of our workers had begun is unknown.
       if (isUnsigned(performed)) return lost(null);
       switch (performed.kind) {
         case "done":
@@ -171,7 +171,10 @@ async function commitThenRun<E extends ConversationEvent>(
   }
 }
 
-/** A request lost with its worker is asked again; one that the activity itself could not make would fail again. */
+/**
+ * A request that was lost with its worker is repeated. A request that the activity itself could not make would fail
+ * again.
+ */
 function requestLost(requestId: string, problem: string | null): RequestEvent {
   if (problem === null) return { kind: "llm_lost", requestId };
   const message = `The request could not be made: ${problem}`;

@@ -1,6 +1,6 @@
 /**
  * Owns: the revisions that this run has recorded and Postgres has not confirmed yet. It recognises a divergence: an
- * answer of Postgres that does not fit what was recorded (architecture, rule 2).
+ * answer of Postgres that does not fit the recorded revisions (architecture, rule 2).
  * Not here: sending them (committer.ts).
  */
 import {
@@ -15,7 +15,9 @@ import {
 import { timestamp } from "../machine/ids.ts";
 import { jsonBytes } from "../machine/size.ts";
 
-/** The bytes that it adds to a commit: as the last one, with its value, and before another. */
+/**
+ * A revision and the bytes that it adds to a commit: `asLast` with its value, `before` if another revision follows it.
+ */
 type Unconfirmed = { readonly revision: Revision; readonly asLast: number; readonly before: number };
 
 export class Outbox {
@@ -45,12 +47,12 @@ export class Outbox {
     return this.#confirmed;
   }
 
-  /** Every commit carries all of these: a cancel may overtake the commit of what it cancels. */
+  /** Every commit carries all of these: a cancel may overtake the commit of the operation that it cancels. */
   get unconfirmed(): readonly Revision[] {
     return this.#unconfirmed.map(({ revision }) => revision);
   }
 
-  /** The first of them, as many as one commit takes; one at least. */
+  /** The first unconfirmed revisions, as many as one commit takes; at least one. */
   get fitting(): readonly Revision[] {
     let [count, bytes] = [0, 0];
     for (const { asLast, before } of this.#unconfirmed) {
@@ -61,7 +63,7 @@ export class Outbox {
     return this.unconfirmed.slice(0, count);
   }
 
-  /** All of them are one commit's worth. */
+  /** All unconfirmed revisions fit into one commit. */
   get fits(): boolean {
     const last = this.#unconfirmed.at(-1);
     const bytes = this.#unconfirmed.reduce((sum, one) => sum + (one === last ? one.asLast : one.before), 0);
@@ -78,7 +80,7 @@ export class Outbox {
     this.#revisionId = id;
   }
 
-  /** Takes note of a commit's answer, late ones included. Says whether the row belongs to this history. */
+  /** Records a commit's answer, also a late one. Says whether the row belongs to this history. */
   confirm({ diverged, confirmed: revision, revisionId }: Committed): "ours" | "diverged" {
     if (diverged || revisionId === null) return "diverged";
     if (this.isOld(revision)) return "ours";
@@ -88,7 +90,7 @@ export class Outbox {
     return "ours";
   }
 
-  /** Whether a row of this version is where this history is, or was before the revisions that are not confirmed. */
+  /** Whether this history's last confirmed revision, or one of its unconfirmed ones, has this version. */
   has({ revision, revisionId }: RowVersion): boolean {
     if (revision === this.#confirmed?.revision) return revisionId === this.#confirmed.revisionId;
     return this.#unconfirmed.some(

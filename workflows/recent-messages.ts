@@ -1,7 +1,7 @@
 /**
- * Owns: what became of the messages accepted last, so that a repeated submit answers as the first did even where
- * Temporal's own deduplication by update id ends: at a continue-as-new (temporal#6375). Older ones are in
- * Postgres, where the API looks first.
+ * Owns: what became of the last accepted messages, so that a repeated submit gets the same answer as the first.
+ * Temporal's own deduplication by update id ends at a continue-as-new (temporal#6375). Older messages are in Postgres,
+ * where the API looks first.
  */
 import type { QueuedMessage } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
@@ -25,7 +25,7 @@ export class RecentMessages {
     return [...this.#messages.values()];
   }
 
-  /** Notes what a transition stored and what waits after it. */
+  /** Records the messages that a transition stored, and those that wait after it. */
   note(messages: readonly Message[], queue: readonly QueuedMessage[]): void {
     for (const { messageId, delivery } of queue) this.#set({ messageId, sequence: null, delivery });
     for (const message of messages) {

@@ -1,10 +1,10 @@
 /**
- * Owns: what people ask of a conversation and are told to be done. Until it is in Postgres it is remembered, and given
- * again when the row turns out to have another history (architecture, rule 2).
+ * Owns: the requests of people that the workflow has accepted. The workflow remembers a request until it is in
+ * Postgres. If the row turns out to have another history, the next session gets it again (architecture, rule 2).
  */
 import type { ConversationEvent } from "../machine/event.ts";
 
-/** What people ask of a conversation, and are told to be done before it is in Postgres. */
+/** An event that a person requests. The workflow accepts it before it is in Postgres. */
 export type PersonEvent = Extract<
   ConversationEvent,
   {
@@ -21,7 +21,9 @@ export type PersonEvent = Extract<
 /** An accepted request of a person. */
 export type Request = PersonEvent | { readonly kind: "archive"; readonly archived: boolean };
 
-/** Without messages that the row knows, and without those that were taken back before it did. */
+/**
+ * The requests without messages that the row knows, and without messages that were withdrawn before the row knew them.
+ */
 export function withoutWithdrawn(
   requests: readonly Request[],
   known: ReadonlySet<string>,
@@ -49,7 +51,7 @@ const PERSON_EVENTS: Readonly<Record<PersonEvent["kind"], true>> = {
 
 export const isPersonEvent = (event: ConversationEvent): event is PersonEvent => event.kind in PERSON_EVENTS;
 
-/** What a person has asked for, was told to be done, and is not. */
+/** The note on an accepted request that is lost. */
 export function lostNote(request: Request): string {
   switch (request.kind) {
     case "user_message":

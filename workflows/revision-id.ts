@@ -1,13 +1,13 @@
 /**
  * Owns: the id of a revision: a digest of the id before it, its time and its cause. A run whose history was rolled back
- * (a Temporal database from a backup) draws the same deterministic random numbers again, but other things happen to it.
- * So its revisions get other ids than those of the same numbers that were committed before.
+ * (a Temporal database from a backup) draws the same deterministic random numbers again, but gets other events. So its
+ * revisions get other ids than the committed revisions with the same numbers.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 
 /**
- * The same in every replay, and in no other history.
+ * The id is the same in every replay, and no other history makes it.
  *
  * @param previous the id of the revision before, or of the conversation.
  * @param at milliseconds since the Unix epoch, by the workflow's clock.

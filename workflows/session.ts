@@ -1,6 +1,7 @@
 /**
- * Owns: one history of a conversation: the value, moved only by `transition`, and the order of things: record, commit,
- * perform. A divergence closes it for good; the next session begins from the row (conversation.ts).
+ * Owns: one history of a conversation. Only `transition` changes its value. The session records a change, then commits
+ * it, then performs its effects. A divergence closes the session for good; the next one begins from the row
+ * (conversation.ts).
  */
 import type { CancellationScope } from "@temporalio/workflow";
 import type { ConversationMetadata } from "../protocol/activities.ts";
@@ -23,32 +24,32 @@ import { SubAgents } from "./sub-agents.ts";
 import { ToolHost } from "./tool-host.ts";
 import { Visibility } from "./visibility.ts";
 
-/** What came of an event. Only an accepted one makes a revision. */
+/** The result of an event. Only an accepted event makes a revision. */
 export type Applied =
   | { readonly kind: "accepted" }
-  /** There is nothing to do for it in this state. */
+  /** The event has no effect in this state. */
   | { readonly kind: "ignored" }
   | { readonly kind: "rejected"; readonly rejection: Rejection }
-  /** This session is closed. The next one may be asked. */
+  /** This session is closed. The caller may try the next one. */
   | { readonly kind: "dropped" };
 
-/** Where a session begins. */
+/** The state that a session begins with. */
 export type Beginning = ConversationMetadata & {
   readonly conversation: Conversation;
   readonly archived: boolean;
-  /** By the row; null when that is not known. */
+  /** From the row; null when it is not known. */
   readonly createdAt: string | null;
   readonly recentMessages: readonly RecentMessage[];
-  /** What the row has; null: the first commit makes it, from the create input. */
+  /** The row's version and restarts; null: the first commit creates the row, from the create input. */
   readonly row: (RowVersion & { readonly restarts: number }) | null;
   readonly createInput: CreateInput | null;
   /** How often in a row Postgres has refused a revision before this session. */
   readonly refusals: number;
 };
 
-/** What a session needs of the run that it lives in. */
+/** What a session needs from its workflow run. */
 export type WorkflowRun = {
-  /** Everything runs in it, so that a cancel of the workflow reaches nothing but the machine. */
+  /** All work runs in this scope, so that a cancel of the workflow reaches only the machine. */
   readonly scope: CancellationScope;
   /** The next run should take over as soon as nothing is in flight. */
   readonly shouldContinueAsNew: () => boolean;
@@ -119,7 +120,7 @@ export class Session {
     return this.#inFlight.isEmpty && this.#committer.isFlushed;
   }
 
-  /** Moves the value, commits, performs. What is not accepted changes nothing. */
+  /** Changes the value, commits and performs. An event that is not accepted changes nothing. */
   apply(event: ConversationEvent): Applied {
     if (this.#closed) return { kind: "dropped" };
     const at = Date.now();
@@ -136,7 +137,10 @@ export class Session {
     return { kind: "accepted" };
   }
 
-  /** What `apply` would refuse, without moving anything: for validators, which must not touch the workflow. */
+  /**
+   * The rejection that `apply` would return. It changes nothing, so validators may call it: they must not touch the
+   * workflow.
+   */
   rejectionOf(event: ConversationEvent): Rejection | null {
     const stamp = { at: 0, seed: "00000000-0000-4000-8000-000000000000" };
     const result = transition(this.#conversation, this.#fixed.context, { ...event, stamp });
@@ -153,10 +157,10 @@ export class Session {
     return { kind: "accepted" };
   }
 
-  /** The first revisions of a conversation that has no row yet. */
+  /** Records the first revisions of a conversation that has no row yet. */
   begin({ seed, task }: CreateInput): void {
     this.outbox.record(this.newId("open"), unchanged(this.#conversation), null, Date.now());
-    // What begins at once is shown as it begins.
+    // With a seed or a task, the first event below shows the conversation.
     if (seed === null && task === null) {
       this.show();
       void this.#committer.flush();
@@ -165,13 +169,13 @@ export class Session {
     if (task !== null) this.apply({ kind: "task_given", messageId: task.messageId, task: task.text });
   }
 
-  /** Performs what the run before has left to this one. */
+  /** Performs the operations that the previous run has left to this one. */
   resume(operations: readonly Operation[]): void {
     this.show();
     for (const operation of operations) this.#start(operation);
   }
 
-  /** An id that follows from where this conversation is and what is to come of it: no other history makes it again. */
+  /** An id derived from this history's last revision, the time and the cause: no other history makes it again. */
   newId(cause: unknown, at = Date.now()): string {
     return newRevisionId(this.outbox.revisionId ?? this.id, at, cause);
   }
@@ -181,29 +185,32 @@ export class Session {
     return !this.outbox.isOld(row.revision) && !this.outbox.has(row);
   }
 
-  /** Resolves when Postgres has said whether the row is where this history is; closes this session where it is not. */
+  /** Resolves when Postgres has said whether the row has this history; closes this session if it does not. */
   verify(): Promise<void> {
     return this.#committer.verify();
   }
 
-  /** The whole system was restarted. What was ordered before is not begun any more. */
+  /** The whole system was restarted. Operations that were ordered before do not begin any more. */
   noteRestarts(count: number): void {
     this.#committer.noteRestarts(count);
   }
 
-  /** Nothing is committed, performed or listened to any more. Returns what was accepted and is not known to be stored. */
+  /**
+   * Ends the session: it commits and performs nothing more and ignores all answers. Returns the accepted requests that
+   * are not known to be stored.
+   */
   close(): readonly Request[] {
     this.#closed = true;
     this.#inFlight.forget();
     return this.#committer.close();
   }
 
-  /** For operators. */
+  /** Shows the current state to operators. */
   show(): void {
     this.#visibility.show(this.#conversation, this.outbox.revision);
   }
 
-  /** For the next run; null while there is no row. */
+  /** The state for the next run; null while there is no row. */
   toContinueAsNew(): ContinueAsNewState | null {
     const { confirmed } = this.outbox;
     if (confirmed === null) return null;
@@ -226,7 +233,7 @@ export class Session {
     this.show();
   }
 
-  /** Leaves at once, in no particular order with the commit (architecture, rule 7). */
+  /** Sends the stops at once, in no particular order with the commit (architecture, rule 7). */
   #stop(stops: readonly Stop[]): void {
     const killed = stops.flatMap((stop) => {
       if (stop.kind === "abort_tool") return [this.id];
@@ -250,7 +257,9 @@ export class Session {
     }
   }
 
-  /** Those that carry the commit begin with it, the others after it. */
+  /**
+   * Operations that carry the commit start it themselves. If there are none, or they are deferred, the session commits.
+   */
   #startAll(operations: readonly Operation[]): void {
     const carriers = operations.filter(carriesCommit);
     const isLater = carriers.length > 0 && this.#inFlight.isEmpty && this.#run.shouldContinueAsNew();

@@ -1,6 +1,7 @@
 /**
- * Owns: sub-agents as child workflows of the same definition (REQ-BED-008; docs/sub-agents.md). A child is cancelled by
- * signal, so that its own machine ends it, and its end is the parent's event whatever became of its workflow.
+ * Owns: sub-agents as child workflows of the same definition (REQ-BED-008; docs/sub-agents.md). A parent cancels a
+ * child by signal, so that the child's own machine ends it. The child's end becomes the parent's event, whatever
+ * happened to the child's workflow.
  */
 import {
   CancellationScope,
@@ -37,16 +38,16 @@ const NOT_STARTED: SubAgentOutcome = {
 const UNENDING: SubAgentOutcome = { error: "Its workflow could not be ended.", errorKind: "interrupted" };
 const GONE: SubAgentOutcome = { error: "The sub-agent was removed.", errorKind: "interrupted" };
 
-/** `subAgentContext`: of those that have its model. */
+/** `subAgentContext`: the context of sub-agents that have the parent's model. */
 type Parent = { readonly config: ConversationConfig; readonly subAgentContext: Context };
 
 const FIRST_PAUSE_MS = 100;
-/** Half a minute in all. */
+/** All pauses together take half a minute. */
 const LAST_PAUSE_MS = 16_000;
 
 export class SubAgents {
   readonly #parent: Parent;
-  /** Those that were ordered here and have not ended; null before its workflow has started. */
+  /** The sub-agents that were ordered here and have not ended; null before the workflow has started. */
   readonly #handles = new Map<string, Handle | null>();
   readonly #stopped = new Set<string>();
 
@@ -55,7 +56,8 @@ export class SubAgents {
   }
 
   /**
-   * Runs one to its end. Always answers: one whose workflow ended from outside has ended as its row says.
+   * Runs a sub-agent to its end and always returns an outcome. If its workflow was ended from outside, the outcome
+   * comes from its row.
    *
    * @param committed resolves when the state that waits for it is in Postgres.
    */
@@ -83,7 +85,10 @@ export class SubAgents {
     }
   }
 
-  /** Asks one to stop; `run` answers when it has. One that nobody here knows (after a divergence) is ended by its row. */
+  /**
+   * Asks a sub-agent to stop; `run` returns when it has stopped. A sub-agent that is unknown here (after a divergence)
+   * is ended from its row.
+   */
   async cancel(id: string): Promise<void> {
     const handle = this.#handles.get(id);
     if (handle === undefined) {
@@ -91,12 +96,12 @@ export class SubAgents {
       return;
     }
     this.#stopped.add(id);
-    // One that has ended meanwhile answers by its end.
+    // If the sub-agent has ended meanwhile, `run` returns its outcome.
     if (handle !== null) await stop(handle, "parent").catch(() => undefined);
   }
 }
 
-/** What a handle of a child and one of any other workflow have in common. */
+/** The common part of the handles of a child and of any other workflow. */
 type Signalled = Pick<ChildWorkflowHandle<Workflow>, "signal">;
 
 const stop = (handle: Signalled, by: "parent" | "timeout"): Promise<void> =>
@@ -108,7 +113,7 @@ async function withTimeLimit(handle: Handle, seconds: number | undefined): Promi
   void limit
     .run(() => sleep(seconds * 1_000, { summary: "time limit of a sub-agent" }))
     .then(() => stop(handle, "timeout"))
-    // It has ended, and with it the limit.
+    // The sub-agent has ended, and the time limit with it.
     .catch(() => undefined);
   try {
     return await handle.result();
@@ -118,9 +123,9 @@ async function withTimeLimit(handle: Handle, seconds: number | undefined): Promi
 }
 
 /**
- * A workflow that ended without an answer (an operator terminated it, Temporal's database was lost) leaves a row in
- * whatever state it was. Started anew without a task, it ends itself as after a restart, or says how it had ended.
- * One that still runs (for a parent that was reset) is told to stop first.
+ * A workflow that ended without an answer (an operator terminated it, Temporal's database was lost) leaves its row in
+ * any state. Started anew without a task, it ends itself as after a restart, or returns how it had ended. If it still
+ * runs (its parent was reset), it gets a signal to stop first.
  */
 async function endFromRow(id: string): Promise<SubAgentOutcome> {
   for (let pause = FIRST_PAUSE_MS; pause <= LAST_PAUSE_MS; pause *= 2) {
@@ -140,7 +145,7 @@ async function endFromRow(id: string): Promise<SubAgentOutcome> {
   return UNENDING;
 }
 
-/** @throws where it is not one of our workers that has ended it. */
+/** @throws if the outcome does not come from one of our workers. */
 function signed(outcome: SubAgentOutcome | null): SubAgentOutcome | null {
   if (isUnsigned(outcome)) throw new Error("The outcome is not signed.");
   return outcome;

@@ -1,5 +1,5 @@
 /**
- * Owns: what operators see in the Temporal Web UI and CLI without any code of ours. Search attributes cost
+ * Owns: what operators see in the Temporal Web UI and CLI without any code of ours. Search attributes add to the
  * history, so they are written only when they change; details are free.
  */
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from "@temporalio/common";
@@ -8,13 +8,13 @@ import type { Conversation, State } from "../machine/conversation.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import type { CreateInput } from "../protocol/workflow.ts";
 
-export type Status = "working" | "waiting" | "idle" | "error" | "exhausted";
+type Status = "working" | "waiting" | "idle" | "error" | "exhausted";
 
-export const STATUS = defineSearchAttributeKey("status", SearchAttributeType.KEYWORD);
-export const MODE = defineSearchAttributeKey("mode", SearchAttributeType.KEYWORD);
-export const PARENT = defineSearchAttributeKey("parent", SearchAttributeType.KEYWORD);
+const STATUS = defineSearchAttributeKey("status", SearchAttributeType.KEYWORD);
+const MODE = defineSearchAttributeKey("mode", SearchAttributeType.KEYWORD);
+const PARENT = defineSearchAttributeKey("parent", SearchAttributeType.KEYWORD);
 
-/** Those that a sub-agent is started with: it works from the beginning. */
+/** The search attributes that a sub-agent is started with: it works from the beginning. */
 export const attributesOf = ({ config, mode }: Pick<CreateInput, "config" | "mode">) =>
   new TypedSearchAttributes([
     { key: STATUS, value: "working" },
@@ -28,7 +28,7 @@ export class Visibility {
 
   constructor(config: ConversationConfig) {
     this.#config = config;
-    // Those that it was started with, or that the run before it had.
+    // The search attributes that the workflow was started with, or that the previous run had.
     const { typedSearchAttributes } = workflowInfo();
     this.#shown = { status: typedSearchAttributes.get(STATUS), mode: typedSearchAttributes.get(MODE) };
   }
@@ -48,7 +48,7 @@ export class Visibility {
   }
 }
 
-export function statusOf(state: State): Status {
+function statusOf(state: State): Status {
   switch (state.kind) {
     case "awaiting_llm":
     case "llm_requesting":

@@ -1,7 +1,7 @@
 /**
  * Owns: one client's stream of one conversation (docs/http.md, Events): subscribe, then replay or snapshot, then
- * `synced`, then tail. Durable events are always read from the table by number, so none is missed and none is
- * doubled, whatever becomes of notifications.
+ * `synced`, then tail. Durable events are always read from the table by number. So none is missed or doubled, even if
+ * notifications are lost.
  */
 import { readEvents, lastEventOf } from "../../db/events.ts";
 import { isUnavailable } from "../../db/errors.ts";
@@ -15,13 +15,13 @@ import { SseWriter } from "./sse-writer.ts";
 
 /** Messages of a snapshot. */
 const SNAPSHOT_MESSAGES = 100;
-/** Events that are read at once; the client takes a page before the next is read. */
+/** Events of one page; the client takes a page before the next is read. */
 const PAGE = 50;
-/** Bytes that may lie in the outbox before the next task has to wait for the client. */
+/** Bytes that may wait in the writer before the next task has to wait for the client. */
 const HIGH_WATER = 256 * 1024;
-/** Bytes of live text that may wait before that; a client that is slower is cut off and resumes by number. */
+/** Bytes of live text that may wait among the tasks. A slower client is cut off, and resumes by number. */
 const LIVE_LIMIT = 1024 * 1024;
-/** Milliseconds until a database that could not be asked is asked again. */
+/** Milliseconds until a failed query is repeated. */
 const RETRY_MS = 500;
 
 type Wanted = Pick<Deps, "db" | "hub" | "report"> & { readonly heartbeatMs?: number };
@@ -30,7 +30,7 @@ type Wanted = Pick<Deps, "db" | "hub" | "report"> & { readonly heartbeatMs?: num
  * Opens a stream.
  *
  * @param cursor as given by the client; null: none.
- * @throws Problem `not_found`; rejects when the database cannot be asked.
+ * @throws Problem `not_found`; rejects when the database cannot be reached.
  */
 export async function openConversationStream(
   deps: Wanted,
@@ -60,14 +60,14 @@ class ConversationStream {
   #tailing = false;
   /** The number of the last event that was sent, or is in the snapshot. */
   #cursor = 0;
-  /** As the client knows it. */
+  /** The state as the client knows it. */
   #state: State = { kind: "idle" };
 
   constructor(deps: Wanted, id: string) {
     this.#deps = deps;
     this.#id = id;
     this.writer = new SseWriter(() => this.#add({ kind: "check" }), deps.heartbeatMs);
-    // Before anything is read: what is committed from here on is told.
+    // Subscribes before the first read, so that no later commit is missed.
     this.#unwatch = deps.hub.watch(id, (signal) => this.#add(signal));
     void this.writer.closed.then(() => {
       this.#unwatch();
@@ -83,7 +83,7 @@ class ConversationStream {
       const number = numberOf(cursor);
       if (number !== null && number <= conversation.lastEvent) {
         this.#cursor = number;
-        // A change that is newer than this reading is among the events that follow.
+        // If the state has changed since this read, the change is among the events that follow.
         this.#state = conversation.state;
         void this.#run(null);
         return;
@@ -116,9 +116,9 @@ class ConversationStream {
     switch (task.kind) {
       case "committed":
         if (task.lastEvent <= this.#cursor) return;
-        // No further: the live text that comes next belongs between this event and those after it.
+        // Replays no further: the next live text belongs between this event and those after it.
         await this.#persist(() => this.#replay(task.lastEvent));
-        // Nothing where there should be something: the conversation is gone, or was restored to an earlier state.
+        // The event is missing: the conversation is gone, or was restored to an earlier state.
         if (task.lastEvent > this.#cursor) await this.#persist(() => this.#check());
         return;
       case "deleted":
@@ -135,7 +135,7 @@ class ConversationStream {
     }
   }
 
-  /** Sends what is above the cursor, in pages that the client has to take. Numbers have no gaps. */
+  /** Sends the events above the cursor; the client has to take a page before the next is read. Numbers have no gaps. */
   async #replay(last = Number.POSITIVE_INFINITY): Promise<void> {
     while (this.#cursor < last && this.writer.isOpen) {
       const limit = Math.min(PAGE, last - this.#cursor);
@@ -150,7 +150,10 @@ class ConversationStream {
     }
   }
 
-  /** Compares with the table, whatever was told: deleted, restored to an earlier moment, or ahead. */
+  /**
+   * Compares the cursor with the table, whatever notifications said. The conversation may be deleted, restored to an
+   * earlier moment, or ahead.
+   */
   async #check(): Promise<void> {
     const last = await lastEventOf(this.#deps.db, this.#id);
     if (last === null) {
@@ -168,7 +171,7 @@ class ConversationStream {
     this.#sendSynced();
   }
 
-  /** Repeats what the database could not answer, while the client is there. */
+  /** Repeats a read that the database could not answer, as long as the client is connected. */
   async #persist(read: () => Promise<void>): Promise<void> {
     while (this.writer.isOpen) {
       try {
@@ -211,7 +214,7 @@ class ConversationStream {
       this.#liveBytes += Buffer.byteLength(task.event.data.text);
       if (this.#liveBytes > LIVE_LIMIT) return this.writer.cut();
     }
-    // Only the newest of several commits matters; its place after the live text before it does.
+    // Only the newest of several consecutive commits matters. It must stay behind the live text that came before it.
     if (task.kind !== "live" && task.kind !== "deleted" && this.#tasks.at(-1)?.kind === task.kind)
       this.#tasks.pop();
     this.#tasks.push(task);
@@ -233,8 +236,8 @@ function numberOf(cursor: string): number | null {
 }
 
 /**
- * Live text travels beside the commits and may come late: that of a request or call that is over for the client
- * already would stand there as if it were new.
+ * Live text travels beside the commits and may arrive late. Text of a request or call that has already ended for the
+ * client would look as if it were new.
  */
 function isCurrent(state: State, event: LiveEvent): boolean {
   switch (event.name) {

@@ -1,6 +1,6 @@
 /**
  * Owns: the fan-out of one LISTEN connection to everything in this process that waits for a conversation.
- * Not here: what happened, which is read from the tables.
+ * Not here: the events themselves; receivers read them from the tables.
  */
 import type { CommitNotice, LiveEvent, Notifications, Unsubscribe } from "../../db/notifications.ts";
 
@@ -42,7 +42,7 @@ export function createHub(notifications: Notifications): Hub {
   });
   notifications.onLive((conversationId, event) => tell(conversationId, { kind: "live", event }));
   notifications.onReconnect(reconnected);
-  // Who watched before the first connection was made has missed what came until then.
+  // Receivers that subscribed before the first connection have missed the notifications until then.
   void notifications.ready.then(reconnected, () => undefined);
 
   return {

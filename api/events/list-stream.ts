@@ -1,7 +1,8 @@
 /**
- * Owns: `GET /api/events`: what a list of conversations shows, as it changes. No replay: a client subscribes,
- * waits for `synced`, reads the list, and reads it again on `resync`.
- * All clients share one reader; a conversation that changes quickly is told as it is when it is read.
+ * Owns: `GET /api/events`: the fields that a list of conversations shows, as they change. No replay: a client
+ * subscribes, waits for `synced`, reads the list, and reads it again on `resync`.
+ * All clients share one reader. If a conversation changes quickly, the reader sends only the values at the time of each
+ * read.
  */
 import { isUnavailable } from "../../db/errors.ts";
 import type { Unsubscribe } from "../../db/notifications.ts";
@@ -12,7 +13,7 @@ import { SseWriter, type ServerSentEvent } from "./sse-writer.ts";
 
 /** Bytes that may wait for one client. */
 const WAITING_LIMIT = 1024 * 1024;
-/** Conversations whose last facts are remembered; a forgotten one is told in full again. */
+/** Conversations whose last facts are remembered; a forgotten one is sent in full again. */
 const REMEMBERED = 10_000;
 const RETRY_MS = 500;
 
@@ -67,7 +68,7 @@ export function createListStreams(deps: Wanted): ListStreams {
       } catch (error) {
         if (!isUnavailable(error)) deps.report("list stream", error);
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
-        // What could not be told the clients read for themselves.
+        // The clients read for themselves what could not be sent.
         changed.clear();
         told.clear();
         broadcast({ name: "resync", data: {} });

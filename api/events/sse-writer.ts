@@ -1,19 +1,19 @@
 /**
- * Owns: what waits to be sent to one client of an event stream: in order, counted in bytes, and cut off when the
- * client takes nothing for too long. Other clients do not notice.
+ * Owns: the queue of one client of an event stream: in order, counted in bytes, and cut off when the client takes
+ * nothing for too long. Other clients are not affected.
  * Not here: what is sent, and how much of it (conversation-stream.ts, list-stream.ts).
  */
 
 /** Milliseconds between comments, which keep proxies from closing an idle stream. */
-export const HEARTBEAT_MS = 15_000;
+const HEARTBEAT_MS = 15_000;
 
-/** Heartbeats in a row in which a client took nothing of what waits. */
+/** Consecutive heartbeats after which a client that takes nothing is cut off. */
 const STALLED_HEARTBEATS = 2;
 
 export type ServerSentEvent = {
   readonly name: string;
   readonly data: unknown;
-  /** Of durable events only. */
+  /** Only durable events have one. */
   readonly number?: number;
 };
 
@@ -26,7 +26,7 @@ export class SseWriter {
   #taken = false;
   #stalledFor = 0;
   #open = true;
-  /** The reader waits for a chunk. */
+  /** Set while the reader waits for a chunk. */
   #wanted: (() => void) | null = null;
   #drained: (() => void)[] = [];
   #resolveClosed = (): void => undefined;
@@ -66,7 +66,7 @@ export class SseWriter {
     await new Promise<void>((resolve) => this.#drained.push(resolve));
   }
 
-  /** Ends the stream after what waits was sent. */
+  /** Ends the stream after the waiting chunks were sent. */
   end(): void {
     this.#shut();
   }

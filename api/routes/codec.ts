@@ -1,6 +1,6 @@
 /**
- * Owns: signing and reading payloads for operators: the codec server that Temporal's command line asks
- * (`--codec-endpoint`), so that a signal that it sends is taken.
+ * Owns: signing and reading payloads for operators. It is the codec server of Temporal's command line
+ * (`--codec-endpoint`), so that workflows accept the signals that it sends.
  * Not here: what a signature is (protocol/payload-signature.ts).
  */
 import { createRoute, z } from "@hono/zod-openapi";
@@ -17,7 +17,7 @@ const payloads = z
     payloads: z
       .array(z.object({ metadata: z.record(z.string(), base64).optional(), data: base64.optional() }))
       .max(100)
-      // As Temporal's own JSON leaves out what is empty.
+      // Temporal's own JSON leaves out empty fields.
       .default([]),
   })
   .openapi({

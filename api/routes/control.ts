@@ -1,4 +1,4 @@
-/** Owns: what a person does to a conversation besides sending messages: cancel, approve, downgrade, wind up. */
+/** Owns: a user's commands to a conversation, besides messages: cancel, approve, downgrade, wind up. */
 import { createRoute, z } from "@hono/zod-openapi";
 import { versionOf } from "../../db/conversations.ts";
 import type { RowVersion } from "../../protocol/commit.ts";
@@ -146,7 +146,7 @@ export function controlRoutes(deps: Deps) {
     if (row === null) throw notFound();
     return row;
   };
-  /** Nothing when the row shows the revision. */
+  /** Empty when the row shows the revision. */
   const shown = async (id: string, revision: number): Promise<{ pending?: true }> =>
     (await awaitRevision(deps, id, revision)) ? {} : { pending: true };
 
@@ -154,7 +154,7 @@ export function controlRoutes(deps: Deps) {
     .openapi(cancel, async (c) => {
       const { id } = c.req.valid("param");
       const { clearQueue = false } = c.req.valid("json");
-      // What works is stopped though Postgres is away.
+      // A cancel stops the work even while Postgres is away, so the row is read only when the workflow does not answer.
       const exists = async (): Promise<void> => {
         await rowOf(id);
       };

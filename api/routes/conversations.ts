@@ -203,7 +203,7 @@ export function conversationRoutes(deps: Deps) {
       try {
         await workflows.update(id, removeUpdate, [{ remove: true }]);
       } catch (error) {
-        // Somebody else was faster: it is gone all the same.
+        // Another request has removed it already: the result is the same.
         if (!(error instanceof Problem && error.code === "not_found")) throw error;
       }
       return c.body(null, 204);

@@ -1,4 +1,4 @@
-/** Owns: `…/cycles`: what happened, as a person or the model saw it (docs/http.md, Cycle). */
+/** Owns: `…/cycles`: what happened, as a user or the model saw it (docs/http.md, Cycle). */
 import { createRoute, z } from "@hono/zod-openapi";
 import { conversationExists } from "../../db/conversations.ts";
 import { readCycleMessages } from "../../db/cycles.ts";

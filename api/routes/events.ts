@@ -1,4 +1,4 @@
-/** Owns: the two event streams (REQ-BED-011). What they say: ../events/. */
+/** Owns: the routes of the two event streams (REQ-BED-011). Not here: what the streams send (../events/). */
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Deps } from "../deps.ts";
 import { openConversationStream } from "../events/conversation-stream.ts";
@@ -76,7 +76,7 @@ export function eventRoutes(deps: Deps) {
       headers: {
         "content-type": "text/event-stream",
         "cache-control": "no-store",
-        // Proxies that collect an answer before they pass it on.
+        // Tells proxies not to buffer the response.
         "x-accel-buffering": "no",
       },
     });

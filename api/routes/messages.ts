@@ -146,7 +146,7 @@ export function messageRoutes(deps: Deps) {
         await awaitRevision(deps, id, revision);
       } catch (error) {
         const delivered = error instanceof Problem && error.code === "already_delivered";
-        // The workflow knows what waits; which ids there ever were, the tables know.
+        // The workflow knows only the messages that wait; the tables know every id that ever existed.
         if (delivered && (await findMessage(db, id, messageId)) === null) throw notFound("message");
         throw error;
       }

@@ -1,4 +1,4 @@
-/** Owns: what is not about one conversation: models, directories, health, readiness, metrics. */
+/** Owns: the routes that are not about one conversation: models, directories, health, readiness, metrics. */
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Deps } from "../deps.ts";
 import { Problem } from "../problem.ts";

@@ -5,8 +5,8 @@ import { jsonBytes } from "../../machine/size.ts";
 import { CLIENT_ID, MAX_MESSAGE_JSON_BYTES, MAX_TEXT_BYTES } from "../../protocol/formats.ts";
 
 /**
- * The schema of an answer. Answers are documented by it and not run through it, so it has the type of what is
- * answered; that both agree is shown by the tests.
+ * The schema of a response. It documents responses and does not parse them, so it takes the type of the response. Tests
+ * show that both agree.
  */
 export const answer = <T>(schema: z.ZodType): z.ZodType<T> => schema as z.ZodType<T>;
 
@@ -17,7 +17,7 @@ export const time = z.iso.datetime({ precision: 3 }).openapi({
   example: "2026-01-31T09:30:00.000Z",
 });
 
-/** In a path: what does not look like an id is unknown, not invalid (docs/http.md). */
+/** In a path: a malformed id is unknown, not invalid (docs/http.md). */
 export const pathId = (name: string, what: string) =>
   z
     .string()
@@ -37,7 +37,7 @@ export const clientId = (what: string) =>
     .regex(CLIENT_ID, "An id has 1 to 64 letters, digits, hyphens and underscores.")
     .openapi({ description: what, example: "018f6a3e-5f2a-7000-8a1b-3c4d5e6f7a8b" });
 
-/** Of a query: a parameter that is empty is left out. Forms and templates of addresses send such. */
+/** A query parameter. An empty one counts as left out, because forms and URL templates send empty ones. */
 export const parameter = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((value) => (value === "" ? undefined : value), schema);
 

@@ -5,7 +5,7 @@ import { answer, clientId, parameter, pending, queryInteger, text, time } from "
 import { delivery, imageBlock, newMessage, tokenUsage } from "./message.ts";
 import { state } from "./state.ts";
 
-/** What Restricted mode has to work with on a host. */
+/** The support for Restricted mode on a host. */
 export const sandbox = z.object({
   available: z.boolean(),
   abi: z.int().nullable().openapi({ description: "Of Landlock." }),

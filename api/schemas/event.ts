@@ -1,6 +1,6 @@
 /**
- * Owns: the schemas of what event streams say (docs/http.md, Events). OpenAPI cannot describe a stream's items,
- * so they stand among the components, each under the name of its event.
+ * Owns: the schemas of the events that streams send (docs/http.md, Events). OpenAPI cannot describe a stream's items,
+ * so the schemas stand among the components, each under the name of its event.
  */
 import { z } from "@hono/zod-openapi";
 import { time } from "./common.ts";

@@ -43,7 +43,7 @@ export const imageBlock = z
   })
   .openapi("ImageBlock");
 
-export const block = z
+const block = z
   .discriminatedUnion("type", [z.object({ type: z.literal("text"), text: z.string() }), imageBlock])
   .openapi("Block");
 

@@ -1,4 +1,4 @@
-/** Owns: how problem documents are described, and which of them a route may answer. */
+/** Owns: the schema of problem documents, and which problems a route may answer. */
 import { z } from "@hono/zod-openapi";
 import { type ProblemCode, PROBLEMS } from "../problem.ts";
 import { json } from "./common.ts";
@@ -36,7 +36,7 @@ type Answers<Code extends ProblemCode> = {
   [Status in (typeof PROBLEMS)[Code]["status"]]: { description: string; content: Content };
 };
 
-/** What any request may be answered, whatever it asks for. */
+/** Any request may be answered with these. */
 const ANYWHERE = [
   "malformed_request",
   "forbidden_origin",
@@ -44,16 +44,16 @@ const ANYWHERE = [
   "headers_too_large",
   "internal",
 ] as const;
-/** What every route but the probes may answer. */
+/** Every route but the probes may answer these. */
 const GUARDED = [...ANYWHERE, "unauthorized", "unavailable"] as const;
-/** What a request whose body cannot be read is answered, also where none is wanted: of every route that does not only read. */
+/** For a body that cannot be read. Every route that does not only read may answer these, even if it wants no body. */
 export const BODY = ["malformed_json", "payload_too_large", "unsupported_media_type"] as const;
 
 /** The `responses` of a route's problems, one for each status. */
 export const problems = <Code extends ProblemCode>(...own: Code[]) =>
   answers<Code | (typeof GUARDED)[number]>(...own, ...GUARDED);
 
-/** The same of a route that needs no token. */
+/** The same for a route that needs no token. */
 export const problemsOfProbe = <Code extends ProblemCode>(...own: Code[]) =>
   answers<Code | (typeof ANYWHERE)[number]>(...own, ...ANYWHERE);
 

@@ -4,7 +4,7 @@ import type { State } from "../../machine/conversation.ts";
 import { answer, json, time } from "./common.ts";
 import { errorKind, tokenUsage, toolStatus } from "./message.ts";
 
-export const toolCall = z
+const toolCall = z
   .object({
     id: z.string(),
     name: z.string(),

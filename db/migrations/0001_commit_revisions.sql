@@ -6,8 +6,8 @@
 --      images: hashes that the revisions refer to,
 --      claim: { operationId, dispatchAttempt, by, restarts } | null,
 --      lastRead: { sequence, id } | null: the last message that the claimant knows }
--- A claim that is granted is answered with the messages after that one: what it does next is to read them.
--- Whatever is applied is the end of the list, so one value is enough.
+-- If the claim is granted, the answer has the messages after `lastRead`, because the claimant reads them next.
+-- The applied revisions are always the end of the list, so one value is enough.
 CREATE FUNCTION commit_revisions(p jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   r conversations%ROWTYPE;
@@ -30,13 +30,13 @@ DECLARE
   new_messages jsonb;
 BEGIN
   LOOP
-    -- NO KEY: commits of one conversation wait for each other, a sub-agent's foreign key does not wait for them.
+    -- NO KEY: commits of one conversation wait for each other, but a sub-agent's foreign key does not wait for them.
     SELECT * INTO r FROM conversations WHERE id = p ->> 'id' FOR NO KEY UPDATE;
     existed := FOUND;
     IF NOT existed THEN
       r.revision := 0;
       r.restarts := 0;
-      -- No row to follow from: deleted, or its parent is.
+      -- There is no row to follow from: the row or its parent is deleted.
       IF jsonb_typeof(create_input) IS DISTINCT FROM 'object'
         OR (create_input ->> 'parentId' IS NOT NULL
           AND NOT EXISTS (SELECT FROM conversations WHERE id = create_input ->> 'parentId' FOR KEY SHARE))
@@ -71,7 +71,7 @@ BEGIN
     END LOOP;
 
     EXIT WHEN last_revision = r.revision OR existed;
-    -- The id or the slug may have been taken meanwhile: then look again, with another slug.
+    -- The id or the slug may have been taken meanwhile: then read again, and try another slug.
     INSERT INTO conversations (
       id, slug, title, titled, cwd, host, model, scripted, sandbox, parent_conversation_id, continued_from,
       user_initiated, state_data, state_updated_at, mode, usage, machine, revision, last_event, created_at, updated_at)
@@ -93,9 +93,9 @@ BEGIN
   END LOOP;
 
   awaited := CASE WHEN last_revision > r.revision THEN p ->> 'awaits' ELSE r.awaits END;
-  -- Of several runs of one order the first that comes performs it.
+  -- If several runs claim one order, the first that comes performs it.
   IF jsonb_typeof(claimant) = 'object' AND claimant ->> 'operationId' = awaited THEN
-    -- What was ordered before the last restart of the whole system is not begun after it.
+    -- An operation that was ordered before the last restart of the whole system is not begun after it.
     granted := (claimant ->> 'restarts')::integer >= r.restarts AND (
       r.claim IS NULL
       OR r.claim ->> 'operationId' <> awaited
@@ -168,7 +168,7 @@ BEGIN
       awaits = p ->> 'awaits', claim = r.claim, last_event = r.last_event, updated_at = last_at
     WHERE id = r.id;
 
-    -- An archive takes the sub-agents along, and so does what takes it back. It does not touch their own revisions.
+    -- Archiving and un-archiving apply to the sub-agents, too. They do not touch the sub-agents' own revisions.
     IF new_archived IS NOT NULL THEN
       FOR child IN
         UPDATE conversations SET archived = new_archived, last_event = last_event + 1, updated_at = last_at
@@ -196,7 +196,7 @@ BEGIN
     SELECT coalesce(jsonb_agg(to_jsonb(m) ORDER BY m.sequence_id), '[]') INTO new_messages
     FROM messages AS m
     WHERE conversation_id = r.id AND sequence_id > (last_read ->> 'sequence')::integer
-    -- One value of jsonb is bounded: who knows less reads in pages.
+    -- One value of jsonb is bounded: a claimant that lacks more messages reads them in pages.
     HAVING count(*) <= 100;
   END IF;
 

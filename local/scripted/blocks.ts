@@ -1,13 +1,11 @@
-/**
- * Owns: what one scripted block is in the finished message, and the events that stream it.
- */
+/** Owns: the form of one scripted block in the finished message, and the events that stream it. */
 import { newId } from "./ids.ts";
 import type { ContentBlock, Delta, JsonObject } from "./messages.ts";
 import type { Step } from "./perform.ts";
 import type { Pace, Piece, ScriptedBlock } from "./script.ts";
 import { redact, signThinking } from "./signature.ts";
 
-/** A block as the client will have it in the end, and how it gets there. */
+/** A block as the client finally has it, and the pieces that stream it. */
 export type Finished = {
   readonly block: ContentBlock;
   readonly start: ContentBlock;
@@ -107,7 +105,10 @@ function split(text: string, size: number): string[] {
 const joined = (pieces: readonly Piece[]): string =>
   pieces.filter((piece) => typeof piece === "string").join("");
 
-/** What a response that is not streamed makes of malformed JSON, or of what could not be written again: nothing. */
+/**
+ * The input of a call, as in a response that is not streamed: empty for malformed JSON, or for a value that cannot be
+ * written again.
+ */
 function parsedInput(json: string): JsonObject {
   try {
     const input = JSON.parse(json) as JsonObject;

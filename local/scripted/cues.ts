@@ -1,18 +1,18 @@
 /**
- * Owns: what a script can do besides sending content: wait for the test, take its time, break off.
+ * Owns: the actions of a script besides sending content: wait for the test, pause, break off.
  * A cue stands wherever content can stand: before the headers, between blocks, or inside a block.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ErrorType } from "./messages.ts";
 
 /**
- * A place where the answer stops until the test lets it go on; the client's abort and the server's end let it go,
- * too. With `pingEveryMs` the open stream is kept busy with pings meanwhile.
+ * A place where the answer stops until the test releases it; the client's abort and the server's end release it, too.
+ * With `pingEveryMs` the open stream gets pings meanwhile.
  */
 export class Hold {
   readonly kind = "hold";
   readonly pingEveryMs: number | null;
-  /** Resolves when an answer has come to this place. */
+  /** Resolves when an answer has reached this place. */
   readonly reached: Promise<void>;
   readonly #released: Promise<void>;
   #reach: () => void = () => undefined;
@@ -29,7 +29,7 @@ export class Hold {
     this.#release();
   }
 
-  /** Waits as the script asks for; `ping` is called while it lasts. Returns early when aborted. */
+  /** Waits for the release, and calls `ping` meanwhile. Returns early when aborted. */
   async wait(signal: AbortSignal, ping: () => void): Promise<void> {
     this.#reach();
     const timer = this.pingEveryMs === null ? null : setInterval(ping, this.pingEveryMs);
@@ -46,14 +46,14 @@ export type Cue =
   | { readonly kind: "pause"; readonly ms: number }
   /** An `error` event in the stream, which ends it; before the headers, an error response. */
   | { readonly kind: "fail"; readonly type: ErrorType; readonly message: string }
-  /** The connection is cut, without a word. */
+  /** Cuts the connection without sending anything more. */
   | { readonly kind: "drop" }
   /** The response ends in good order, but too early: no further event, no message_stop. */
   | { readonly kind: "end" };
 
 /** Stops the answer here until `release()`. */
 export const hold = (options?: { readonly pingEveryMs?: number }): Hold => new Hold(options);
-/** Takes its time, in milliseconds. */
+/** Pauses the answer. Milliseconds. */
 export const pause = (ms: number): Cue => ({ kind: "pause", ms });
 export const failHere = (type: ErrorType = "overloaded_error", message = "Overloaded"): Cue => ({
   kind: "fail",

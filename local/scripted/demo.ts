@@ -162,7 +162,7 @@ function pairsOf(messages: readonly MessageParam[], m: number): Pair[] {
   });
 }
 
-/** Every call since the person's last message that came by itself. */
+/** Every call since the user's last message without tool results. */
 function runOf({ messages }: MessagesRequest): Pair[] {
   const start = messages.findLastIndex(
     (message) =>

@@ -1,16 +1,16 @@
 /**
- * Owns: what the API demands of images: media type, encoding, bytes, pixels. Sizes are read from the headers of
- * PNG, JPEG, GIF and WebP files; the pixels themselves are not decoded.
+ * Owns: the API's requirements for images: media type, encoding, bytes, pixels. Sizes are read from the headers of PNG,
+ * JPEG, GIF and WebP files; the pixels themselves are not decoded.
  */
 import type { ImageParam, MessagesRequest } from "./messages.ts";
 import { firstOf } from "./shape.ts";
 
-/** Of its base64. */
+/** Bytes of its base64. */
 export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
-export const MAX_IMAGE_PIXELS = 8000;
+const MAX_IMAGE_PIXELS = 8000;
 /** With more images than `MANY_IMAGES` in a request, each may have at most `MAX_MANY_IMAGE_PIXELS` a side. */
-export const MANY_IMAGES = 20;
-export const MAX_MANY_IMAGE_PIXELS = 2000;
+const MANY_IMAGES = 20;
+const MAX_MANY_IMAGE_PIXELS = 2000;
 /** Images of one request; models with a window of at most `SMALL_WINDOW` tokens take fewer. */
 const MAX_IMAGES = 600;
 const MAX_IMAGES_SMALL = 100;
@@ -18,7 +18,7 @@ const SMALL_WINDOW = 200_000;
 
 export type ImageHeader = { readonly mediaType: string; readonly width: number; readonly height: number };
 
-/** What is wrong with the images of a request, those in tool results included, or null. */
+/** The first defect of the images in a request, tool results included, or null. */
 export function complainAboutImages(request: MessagesRequest): string | null {
   const images = findImages(request);
   const longest = images.length > MANY_IMAGES ? MAX_MANY_IMAGE_PIXELS : MAX_IMAGE_PIXELS;
@@ -58,7 +58,7 @@ function complainAboutImage(image: ImageParam, path: string, longest: number): s
   if (source.data === "") return `${where}.data: image cannot be empty`;
   if (!isBase64(source.data)) return `${where}.data: Invalid base64 data`;
   const bytes = Buffer.from(source.data, "base64");
-  // What counts is what is sent.
+  // The limit is for the base64 that is sent.
   if (source.data.length > MAX_IMAGE_BYTES)
     return `${where}: image exceeds 5 MB maximum: ${source.data.length} bytes > ${MAX_IMAGE_BYTES} bytes`;
   const header = readImageHeader(bytes);

@@ -10,7 +10,7 @@ export type JsonObject = { readonly [key: string]: Json };
 export type CacheControl = { readonly type: "ephemeral"; readonly ttl?: "5m" | "1h" };
 type Cacheable = { readonly cache_control?: CacheControl | null };
 
-export type TextParam = Cacheable & {
+type TextParam = Cacheable & {
   readonly type: "text";
   readonly text: string;
   readonly citations?: readonly JsonObject[] | null;
@@ -21,13 +21,13 @@ export type ImageParam = Cacheable & {
     | { readonly type: "base64"; readonly media_type: string; readonly data: string }
     | { readonly type: "url"; readonly url: string };
 };
-export type DocumentParam = Cacheable & { readonly type: "document"; readonly source: JsonObject };
-export type ThinkingParam = {
+type DocumentParam = Cacheable & { readonly type: "document"; readonly source: JsonObject };
+type ThinkingParam = {
   readonly type: "thinking";
   readonly thinking: string;
   readonly signature: string;
 };
-export type RedactedThinkingParam = { readonly type: "redacted_thinking"; readonly data: string };
+type RedactedThinkingParam = { readonly type: "redacted_thinking"; readonly data: string };
 export type ToolUseParam = Cacheable & {
   readonly type: "tool_use";
   readonly id: string;
@@ -40,7 +40,7 @@ export type ToolResultParam = Cacheable & {
   readonly content?: string | readonly (TextParam | ImageParam | DocumentParam)[];
   readonly is_error?: boolean;
 };
-export type ServerToolUseParam = Cacheable & {
+type ServerToolUseParam = Cacheable & {
   readonly type: "server_tool_use";
   readonly id: string;
   readonly name: string;
@@ -55,7 +55,7 @@ export const SERVER_TOOL_RESULTS = [
   "text_editor_code_execution_tool_result",
   "tool_search_tool_result",
 ] as const;
-export type ServerToolResultParam = Cacheable & {
+type ServerToolResultParam = Cacheable & {
   readonly type: (typeof SERVER_TOOL_RESULTS)[number];
   readonly tool_use_id: string;
   readonly content: Json;
@@ -76,16 +76,16 @@ export type MessageParam = {
   readonly role: "user" | "assistant";
   readonly content: string | readonly BlockParam[];
 };
-export type ToolParam = Cacheable & {
+type ToolParam = Cacheable & {
   readonly name: string;
   readonly description?: string;
   readonly input_schema: JsonObject;
 };
-export type ToolChoice =
+type ToolChoice =
   | { readonly type: "auto" | "any"; readonly disable_parallel_tool_use?: boolean }
   | { readonly type: "tool"; readonly name: string; readonly disable_parallel_tool_use?: boolean }
   | { readonly type: "none" };
-export type ThinkingConfig =
+type ThinkingConfig =
   | { readonly type: "enabled"; readonly budget_tokens: number }
   | { readonly type: "adaptive" | "between_tools" | "disabled" };
 

@@ -16,7 +16,7 @@ export type Model = {
 };
 
 /** The model of `npm start` without a key. */
-export const DEMO_MODEL = "scripted-demo";
+const DEMO_MODEL = "scripted-demo";
 
 const large = { contextWindow: 1_000_000, maxOutput: 128_000, thinking: "adaptive" } as const;
 const small = { contextWindow: 200_000, maxOutput: 64_000, thinking: "manual" } as const;
@@ -66,7 +66,7 @@ export function describeModel(model: Model): JsonObject {
 
 const support = (supported: boolean): JsonObject => ({ supported });
 
-/** As much of the real list as has a meaning here. */
+/** The part of the real list that has a meaning here. */
 function capabilitiesOf({ thinking }: Model): JsonObject {
   return {
     batch: support(true),

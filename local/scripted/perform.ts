@@ -88,7 +88,7 @@ export async function perform(
         cut();
         return;
       case "end":
-        // Of a response that is not streamed there is nothing to end early but the connection.
+        // A response that is not streamed can only end early by cutting the connection.
         if (response.headersSent) response.end();
         else cut();
         return;

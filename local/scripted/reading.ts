@@ -1,4 +1,4 @@
-/** Owns: what rules, scripts and tests want to know of a request: its texts, tools, calls and results. Pure. */
+/** Owns: reading a request for rules, scripts and tests: its texts, tools, calls and results. Pure. */
 import type { BlockParam, MessageParam, MessagesRequest, ToolResultParam, ToolUseParam } from "./messages.ts";
 
 /** The blocks of a message; a string is one text block, an empty one none. */

@@ -1,13 +1,13 @@
 /**
- * Owns: the record of every request that arrived, and promises for what has not happened yet. Nothing polls:
- * waiting is settled by arrivals and ends.
+ * Owns: the record of every request that arrived, and promises for later events. Nothing polls: arrivals and ends
+ * settle the promises.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Json, MessagesRequest, Refusal } from "./messages.ts";
 import type { CacheUse } from "./usage.ts";
 import type { Endpoint } from "./validate.ts";
 
-/** How an exchange came to its end. `cut`: by a script, or because the server ended. */
+/** How an exchange ended. `cut`: by a script, or because the server ended. */
 export type End = "answered" | "client_closed" | "cut";
 
 export class RecordedRequest {
@@ -25,7 +25,7 @@ export class RecordedRequest {
   readonly json: Json;
   /** Why the server refused it; null if it did not. */
   readonly refusal: Refusal | null;
-  /** Of the prompt cache; null until it is answered, and for an error. */
+  /** Use of the prompt cache; null until the request is answered, and for an error. */
   cacheUse: CacheUse | null = null;
   /** Resolves when the response is over or the connection is closed, whichever comes first. */
   readonly ended: Promise<void>;
@@ -50,7 +50,7 @@ export class RecordedRequest {
     this.ended = new Promise((resolve) => (this.#resolveEnded = resolve));
   }
 
-  /** The body of a valid request; throws the refusal of another. */
+  /** The body of a valid request; throws for a refused one. */
   get body(): MessagesRequest {
     if (this.refusal !== null) throw new Error(`The request was refused: ${this.refusal.message}`);
     return this.json as unknown as MessagesRequest;
@@ -112,14 +112,14 @@ export class Recorder {
   }
 
   /**
-   * The first request, past or future, for which the predicate holds; it is asked when a request arrives and
-   * when one ends. Rejects when the server ends first.
+   * The first request, past or future, for which the predicate holds; it is evaluated when a request arrives and when
+   * one ends. Rejects when the server ends first.
    */
   waitFor(predicate: (request: RecordedRequest) => boolean): Promise<RecordedRequest> {
     const promise = new Promise<RecordedRequest>((resolve, reject) => {
       this.#waiters.push({ predicate, resolve, reject });
     });
-    // A test that fails elsewhere never awaits it.
+    // A test that fails elsewhere never awaits this promise.
     promise.catch(() => undefined);
     this.#settle();
     return promise;

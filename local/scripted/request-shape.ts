@@ -1,6 +1,6 @@
 /**
- * Owns: which fields a request to the Messages API has, and of what type each is. Unknown fields are refused,
- * as the API does in version 2026-10-21; fields of beta versions count as unknown.
+ * Owns: the fields of a request to the Messages API, and the type of each. Unknown fields are refused, as the API does
+ * in version 2026-10-21; fields of beta versions count as unknown.
  * Not here: rules between fields or messages (rules.ts), images (images.ts).
  */
 import { SERVER_TOOL_RESULTS } from "./messages.ts";

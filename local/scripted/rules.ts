@@ -10,7 +10,7 @@ import { firstOf } from "./shape.ts";
 import { isRedacted, isSigned } from "./signature.ts";
 import { answersToolUses, choosesDefinedTool, definesTools, usesToolIdsOnce } from "./tool-rules.ts";
 
-export const MAX_CACHE_BREAKPOINTS = 4;
+const MAX_CACHE_BREAKPOINTS = 4;
 
 type Rule = (request: MessagesRequest) => string | null;
 

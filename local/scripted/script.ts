@@ -1,7 +1,7 @@
 /**
- * Owns: the language in which answers are scripted. An answer is a list of blocks and cues, read from top to
- * bottom: `say("Let me see. ", hold(), toolCall("ls", {}))`.
- * Not here: who is answered with what (scripts.ts), what goes over the wire (steps.ts).
+ * Owns: the language in which answers are scripted. An answer is a list of blocks and cues, read from top to bottom:
+ * `say("Let me see. ", hold(), toolCall("ls", {}))`.
+ * Not here: which script answers which request (scripts.ts), what goes over the wire (steps.ts).
  */
 import type { Cue } from "./cues.ts";
 import {

@@ -1,7 +1,6 @@
 /**
- * Owns: which script answers which request. A request belongs to the script that the first `[[script:name]]` in
- * the user's texts names, so conversations are scripted in parallel on one server; without a mark the fallback
- * answers.
+ * Owns: which script answers which request. A request belongs to the script that the first `[[script:name]]` in the
+ * user's texts names. So one server scripts many conversations in parallel. Without a mark the fallback answers.
  */
 import type { MessagesRequest } from "./messages.ts";
 import { userTexts } from "./reading.ts";
@@ -16,7 +15,7 @@ export type ParsedRequest = {
 /** Answers the `n`th request of a script, counted from 1; refused requests count, too. */
 export type Handler = (request: ParsedRequest, n: number) => Answer | Promise<Answer>;
 
-/** What to write into the first message of a conversation, so that the script `name` answers it. */
+/** The mark that the first message of a conversation needs, so that the script `name` answers it. */
 export const scriptTag = (name: string): string => `[[script:${name}]]`;
 
 export function scriptOf(request: MessagesRequest): string | null {
@@ -42,7 +41,7 @@ export class Scripts {
   }
 
   /**
-   * The answer of the script, or an error that is not worth a retry: a mistake in a script must not look like an
+   * The answer of the script, or an error that clients do not retry: a mistake in a script must not look like an
    * outage.
    */
   async answer(request: ParsedRequest, n: number): Promise<Answer> {

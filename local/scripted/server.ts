@@ -29,7 +29,7 @@ export type ScriptedServerOptions = {
   readonly models?: readonly Model[];
   /** Answers requests without a script; default: the demo agent. */
   readonly fallback?: Handler;
-  /** How many requests `requests` remembers, the latest ones; default: all. A server that lives long forgets. */
+  /** How many of the latest requests `requests` keeps; default: all. A server that runs for long should keep fewer. */
   readonly remember?: number;
 };
 
@@ -45,7 +45,7 @@ export type ScriptedServer = {
   readonly requestsOf: (key: string | null) => readonly RecordedRequest[];
   /** The `n`th request to /v1/messages of a script, counted from 1; by default the next one. */
   readonly nextRequest: (key: string | null, n?: number) => Promise<RecordedRequest>;
-  /** The first request, past or future, for which the predicate holds; asked at arrivals and at ends. */
+  /** The first request, past or future, for which the predicate holds; evaluated at arrivals and at ends. */
   readonly waitFor: (predicate: (request: RecordedRequest) => boolean) => Promise<RecordedRequest>;
   /** Cuts open connections and ends; safe to call twice. */
   readonly close: () => Promise<void>;
@@ -61,7 +61,7 @@ export async function startScriptedServer(options: ScriptedServerOptions = {}): 
   const server = createServer((request, response) => {
     void handle(request, response).catch(() => response.destroy());
   });
-  // A connection that the client still holds in its pool is not closed under it.
+  // The server never closes an idle connection that the client still holds in its pool.
   server.keepAliveTimeout = 0;
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Owns: small checks of JSON values that compose, and the sentences in which the API complains about a shape.
- * A check answers the first thing that is wrong, with the path to it, or null.
+ * Owns: small checks of JSON values that compose, and the sentences in which the API complains about a shape. A check
+ * returns the first defect, with the path to it, or null.
  * Not here: which fields a request has (request-shape.ts).
  */
 import type { Json, JsonObject } from "./messages.ts";

@@ -1,6 +1,6 @@
 /**
- * Owns: the proof that a thinking block comes from this server unchanged. The key is fixed, so a stored
- * conversation is still valid after a restart; it keeps no secret, it only catches modified blocks.
+ * Owns: the proof that a thinking block comes from this server unchanged. The key is fixed, so a stored conversation is
+ * still valid after a restart. It protects no secret; it only detects modified blocks.
  */
 import { createHmac } from "node:crypto";
 

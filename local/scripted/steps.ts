@@ -1,6 +1,6 @@
 /**
- * Owns: what an answer is on the wire: its finished message, and the steps that send it, as a stream or at once.
- * Pure but for invented ids.
+ * Owns: the form of an answer on the wire: its finished message, and the steps that send it, as a stream or at once.
+ * Pure except for generated ids.
  * Not here: sending (perform.ts).
  */
 import { blockSteps, finish } from "./blocks.ts";

@@ -1,9 +1,9 @@
 /**
- * Owns: how many tokens a request has (an estimate: four bytes of JSON a token) and what of it comes out of the
- * prompt cache. The cache is modelled as the API documents it: prefixes of tools, system and messages that end at
- * a breakpoint are kept for the breakpoint's time to live, per model; a request reads the longest prefix that it
- * has in common, looking back at most 20 blocks from each of its breakpoints.
- * Not here: how the counts are reported (answer.ts).
+ * Owns: how many tokens a request has (an estimate: four bytes of JSON a token), and how many of them come from the
+ * prompt cache. The cache is modelled as the API documents it. A prefix of tools, system and messages that ends at a
+ * breakpoint is kept for the breakpoint's time to live, per model. A request reads the longest prefix that is in the
+ * cache, looking back at most 20 blocks from each of its breakpoints.
+ * Not here: how the counts are reported (steps.ts).
  */
 import { createHash } from "node:crypto";
 import { readImageHeader } from "./images.ts";
@@ -14,7 +14,7 @@ const PIXELS_PER_TOKEN = 750;
 const LOOK_BACK_BLOCKS = 20;
 const LIFETIME_MS = 300_000;
 const LONG_LIFETIME_MS = 3_600_000;
-/** From this many prefixes on, those that are over are thrown out. */
+/** From this many prefixes on, expired ones are removed. */
 const MANY_ENTRIES = 10_000;
 /** The shortest prefix that is cached, in tokens. */
 export const MIN_CACHED_TOKENS = 1024;
@@ -68,10 +68,10 @@ function isBase64Source(value: unknown): value is { data: string } {
   return typeof value === "object" && value !== null && "media_type" in value && "data" in value;
 }
 
-/** What a request took from the cache, and what the best choice of breakpoints could have taken, in tokens. */
+/** Tokens that a request read from the cache, and that it could have read with the best choice of breakpoints. */
 export type CacheUse = { readonly read: number; readonly possible: number };
 
-/** Of all that these requests could have read from the cache, the part that they did; 1 if there was nothing. */
+/** The share that these requests read of all that they could have read from the cache; 1 if there was nothing. */
 export function hitRatio(uses: readonly CacheUse[]): number {
   const sum = (of: (use: CacheUse) => number): number => uses.reduce((total, use) => total + of(use), 0);
   const possible = sum((use) => use.possible);
@@ -80,7 +80,7 @@ export function hitRatio(uses: readonly CacheUse[]): number {
 
 type Entry = { readonly expiresAt: number; readonly lifetime: number };
 
-/** One a server. Times are milliseconds of a monotonic clock. */
+/** One for each server. Times are milliseconds of a monotonic clock. */
 export class PromptCache {
   readonly #entries = new Map<string, Entry>();
   /** Every prefix of every request, breakpoint or not, and until when it could have been in the cache. */
@@ -113,7 +113,7 @@ export class PromptCache {
     return { usage, use: { read, possible } };
   }
 
-  /** Tokens of the longest prefix that an earlier request had, too; the request's own are known afterwards. */
+  /** Tokens of the longest prefix that an earlier request had, too. Afterwards the request's own prefixes are known. */
   #longestSeen(prefixes: readonly { hash: string; tokens: number }[]): number {
     const now = this.#now();
     const seen = prefixes.filter(({ hash }) => (this.#seen.get(hash) ?? 0) > now).at(-1)?.tokens ?? 0;
@@ -133,7 +133,7 @@ export class PromptCache {
     });
   }
 
-  /** Tokens of the longest prefix that is in the cache; a hit lives on from now. */
+  /** Tokens of the longest prefix that is in the cache; a hit renews its lifetime. */
   #longestHit(
     prefixes: readonly { hash: string; tokens: number }[],
     breakpoints: readonly (readonly [number, unknown])[],

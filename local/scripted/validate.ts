@@ -11,7 +11,7 @@ import { RULES } from "./rules.ts";
 import { firstOf } from "./shape.ts";
 import { countTokens } from "./usage.ts";
 
-/** An older client is let in, and held to the rules of the newest version, which are the strictest. */
+/** An older client is accepted, but held to the rules of the newest version, which are the strictest. */
 const API_VERSIONS: readonly string[] = ["2026-10-21", "2023-06-01"];
 
 /** 401 without credentials (or with others than `apiKey`), 400 without a known `anthropic-version`. */

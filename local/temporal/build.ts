@@ -1,6 +1,7 @@
 /**
- * Owns: building the Temporal program from its sources with Go. The CLI cannot be installed as a module by itself (its
- * go.mod has a `replace`), so `wrapper/` is a module of its own that depends on it, with every checksum in its go.sum.
+ * Owns: building the Temporal program from its sources with Go. The CLI cannot be installed as a module by itself,
+ * because its go.mod has a `replace`. So `wrapper/` is a module of its own that depends on it, with every checksum in
+ * its go.sum.
  */
 import { execFile, spawn } from "node:child_process";
 import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
@@ -11,9 +12,9 @@ import type { Report } from "../progress.ts";
 import { sentenceOf, StartError } from "../start-error.ts";
 import { platformName, RELEASE } from "./release.ts";
 
-/** The oldest that was tried; Debian's present one. */
+/** The oldest version that was tried; Debian's present one. */
 const OLDEST_GO: readonly [major: number, minor: number] = [1, 19];
-/** From this version on Go fetches by itself the newer toolchain that a module asks for. */
+/** From this version on, Go itself fetches the newer toolchain that a module asks for. */
 const SELF_UPDATING_GO: readonly [major: number, minor: number] = [1, 21];
 const WRAPPER = join(import.meta.dirname, "wrapper");
 const PACKAGE = "github.com/temporalio/cli/cmd/temporal";
@@ -45,7 +46,7 @@ export async function buildTemporal(options: BuildOptions): Promise<void> {
   }
 }
 
-/** The person's own Go settings stay, but for those that would change what is built. */
+/** Keeps the user's own Go settings, except those that would change what is built. */
 function buildEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return {
     ...env,
@@ -60,7 +61,7 @@ function buildEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 /** The `go` to build with. */
 async function findGo(env: NodeJS.ProcessEnv, onProgress: Report): Promise<string> {
   const needed = `Go ${OLDEST_GO.join(".")} or newer`;
-  // From the root folder: in the wrapper's, its go.mod would make Go fetch a toolchain first.
+  // Runs in the root folder: in the wrapper's folder, its go.mod would make Go fetch a toolchain first.
   const version = await run("go", ["version"], { env, cwd: "/" }).catch(() => null);
   if (version === null) throw new StartError(`Go is not installed (${needed} can build it)`);
   const [, major = "0", minor = "0"] = /go(\d+)\.(\d+)/.exec(version.stdout) ?? [];
@@ -73,7 +74,9 @@ async function findGo(env: NodeJS.ProcessEnv, onProgress: Report): Promise<strin
   return fetchToolchain(env);
 }
 
-/** Does for an older Go what a newer one does itself: toolchains are modules, verified like any other. */
+/**
+ * Fetches a toolchain for an older Go, as a newer Go does by itself. Toolchains are modules, verified like any other.
+ */
 async function fetchToolchain(env: NodeJS.ProcessEnv): Promise<string> {
   const wanted = /^go (\S+)$/m.exec(await readFile(join(WRAPPER, "go.mod"), "utf8"))?.[1] ?? "";
   const platform = platformName().replace("_", "-");
@@ -84,7 +87,7 @@ async function fetchToolchain(env: NodeJS.ProcessEnv): Promise<string> {
       cwd: "/",
     });
     const { Dir: root } = JSON.parse(stdout) as { Dir: string };
-    // A module's files are unpacked without the right to run them.
+    // Go unpacks a module's files without the right to run them.
     await run("chmod", ["-R", "u+wx", join(root, "bin"), join(root, "pkg", "tool")]);
     return join(root, "bin", "go");
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Owns: the official archive, fetched and verified. Nothing unverified is unpacked, and a network that is closed or
- * silent is given up within seconds: there is another way to get the program.
+ * Owns: fetching and verifying the official archive. Nothing unverified is unpacked. If the network is closed or
+ * silent, the download gives up within seconds, because there is another way to get the program.
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -16,7 +16,7 @@ import { archiveUrl, platformName, type Release } from "./release.ts";
 
 export type DownloadOptions = {
   readonly release: Release;
-  /** The address that the release's paths are under. */
+  /** The base address of the release's paths. */
   readonly base: string;
   /** Where the program is put, atomically. Its folder exists. */
   readonly to: string;
@@ -29,7 +29,7 @@ export type DownloadOptions = {
   readonly signal?: AbortSignal;
 };
 
-/** @throws StartError that says why it could not be had; `to` is untouched then. */
+/** @throws StartError that says why the download failed; `to` is untouched then. */
 export async function downloadTemporal(options: DownloadOptions): Promise<void> {
   const { release, base, to } = options;
   const platform = options.platform ?? platformName();
@@ -56,7 +56,7 @@ export async function downloadTemporal(options: DownloadOptions): Promise<void> 
   }
 }
 
-/** Writes the answer to `file` and returns its SHA-256. */
+/** Writes the response to `file` and returns its SHA-256. */
 async function fetchTo(file: string, url: string, options: DownloadOptions): Promise<string> {
   const { answerWithin = 5000, stalledAfter = 15_000, onProgress } = options;
   const giveUp = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * Owns: where the `temporal` program comes from: PATH, the cache, the official download, a build; in this order.
- * What was downloaded or built is kept in the cache, under the release's version, and made by one start at a time.
+ * Owns: where the `temporal` program comes from: PATH, the cache, the official download, a build; in this order. A
+ * downloaded or built program is kept in the cache, under the release's version. Only one start at a time makes it.
  */
 import { accessSync, constants, mkdirSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -18,7 +18,7 @@ export type TemporalBinary = {
   readonly path: string;
   readonly source: "path" | "cache" | "download" | "build";
   readonly server: string;
-  /** Something that the person should know, in a sentence; else null. */
+  /** A sentence that the user should read; else null. */
   readonly warning: string | null;
 };
 
@@ -31,7 +31,7 @@ export type FindOptions = {
 };
 
 /**
- * The program of a Temporal server, made if need be; minutes for a build, milliseconds when there is one.
+ * Finds the program of a Temporal server, or makes it. A build takes minutes; an existing program, milliseconds.
  *
  * @throws StartError with what was tried and exactly what to install.
  */

@@ -1,6 +1,6 @@
 /**
- * Owns: which release of the Temporal CLI is used, and what is known of it. The checksums are pinned here and not
- * read beside the archive: a mirror that serves another archive cannot serve a matching checksum with it.
+ * Owns: which release of the Temporal CLI is used, and its checksums. They are pinned here, and not read beside the
+ * archive: a mirror that serves another archive cannot serve a matching checksum with it.
  */
 
 export type Release = {
@@ -20,10 +20,10 @@ export const RELEASE: Release = {
   },
 };
 
-/** Where the releases lie; a mirror has the same paths. */
+/** The base address of the releases; a mirror has the same paths. */
 export const DOWNLOADS = "https://github.com/temporalio/cli/releases/download";
 
-/** From this server on a cancel is pushed to the worker; before, it waits for the next heartbeat. */
+/** From this server version on, a cancel is pushed to the worker; before, it waits for the next heartbeat. */
 export const PUSHED_CANCEL: readonly [major: number, minor: number] = [1, 32];
 
 /** This machine, as the release names it: `linux_amd64`. */

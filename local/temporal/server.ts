@@ -15,15 +15,15 @@ import type { UiAddress } from "./ui.ts";
 const POLLS_PER_SECOND = 2000;
 
 /**
- * A workflow task that is lost with its worker is missed when its time is over: 2 s (WORKFLOW_TASK_TIMEOUT_MS), from the
- * fourth loss in a row on so much longer, doubled each time. By default it grows to ten minutes, in which the
- * conversation does nothing and not even a Stop gets through.
+ * The server notices that a workflow task is lost with its worker only when the task's time is over: 2 s
+ * (WORKFLOW_TASK_TIMEOUT_MS). From the fourth loss in a row on, each try gets more time, doubled each time, up to this
+ * limit. By default it grows to ten minutes, in which the conversation does nothing and not even a Stop gets through.
  */
 const LONGEST_GROWTH = "5s";
 
 /**
- * The server opens its HTTP API on a port that nobody chose, and by default it takes requests from any web page. No
- * browser sends this name, so it takes none. The port itself cannot be closed by a flag.
+ * The server opens its HTTP API on a random port, and by default it takes requests from any web page. No browser sends
+ * this host name, so the API takes none. No flag closes the port itself.
  */
 const NO_HOST: readonly string[] = ["closed.invalid"];
 
@@ -33,14 +33,14 @@ const SETTINGS: Readonly<Record<string, number | boolean | string | readonly str
   "history.outboundProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.visibilityProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.workflowTaskRetryMaxInterval": LONGEST_GROWTH,
-  // A run that another continues is followed by it at once: by default a second has to lie between their starts.
+  // After continue-as-new the next run starts at once: by default a second has to lie between the starts of two runs.
   "history.workflowIdReuseMinimalInterval": "0s",
   "frontend.httpAllowedHosts": NO_HOST,
-  // Activities without a workflow: the questions to a tool host (describeHost, checkDirectory).
+  // Allows activities without a workflow: the questions to a tool host (describeHost, checkDirectory).
   "activity.enableStandalone": true,
 };
 
-/** A cancel is pushed to the worker instead of waiting for a heartbeat. */
+/** With these settings a cancel is pushed to the worker, instead of waiting for a heartbeat. */
 const PUSH = ["frontend.WorkerCommandsEnabled", "system.enableCancelActivityWorkerCommand"];
 
 export type TemporalOptions = {
@@ -48,12 +48,12 @@ export type TemporalOptions = {
   readonly binary: string;
   /** The database; without it everything is in memory and lost at the end. Its folder exists. */
   readonly dbFile?: string;
-  /** Made if it does not exist; the namespace `default` is there in any case. */
+  /** Made if it does not exist; the namespace `default` always exists. */
   readonly namespace?: string;
   readonly port: number;
   /** Where its Web UI listens; null: there is none. */
   readonly ui: UiAddress | null;
-  /** false: as a server before 1.32, which leaves the news of a cancel to the next heartbeat. */
+  /** false: as a server before 1.32, where a cancel reaches the worker with the next heartbeat. */
   readonly pushesCancels?: boolean;
 };
 
@@ -63,11 +63,11 @@ export type Command = {
   readonly env: NodeJS.ProcessEnv;
 };
 
-/** What to run for a server with these options. It listens on loopback only. */
+/** The command that runs a server with these options. It listens on loopback only. */
 export function temporalCommand(options: TemporalOptions): Command {
   const { binary, dbFile, namespace = "default", port, ui, pushesCancels = true } = options;
-  // Safe against a killed process, though not against power loss; a lost Temporal database loses no conversation. Locked
-  // for good, so that nobody who may read the file can keep the server waiting by a lock of their own.
+  // Safe against a killed process, but not against power loss; a lost Temporal database loses no conversation. The file
+  // stays locked, so that no other program that may read it can block the server with a lock of its own.
   const pragmas = ["locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"].flatMap((pragma) => [
     "--sqlite-pragma",
     pragma,
@@ -131,7 +131,7 @@ export type RunningTemporal = {
   /** `host:port` */
   readonly address: string;
   readonly pid: number;
-  /** Ends it; at once after two seconds. */
+  /** Ends the server; after two seconds, at once. */
   stop(): Promise<void>;
 };
 
@@ -142,7 +142,7 @@ type TestServer = {
   readonly pushesCancels?: boolean;
 };
 
-/** A free port may be taken by another before the server listens on it. */
+/** Another program may take a free port before the server listens on it. */
 const PORTS_TRIED = 3;
 
 /** Starts a server for a test: a child that ends with this process, on free ports unless they are given. */

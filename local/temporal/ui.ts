@@ -1,7 +1,7 @@
 /**
- * Owns: Temporal's Web UI for whoever asks for it (TEMPORAL_UI), behind the checks of the API. By itself the UI answers
- * a page whose own name was made to mean this machine (DNS rebinding), and whoever has the UI can send any conversation
- * any message.
+ * Owns: Temporal's Web UI, if it is switched on (TEMPORAL_UI), behind the checks of the API. The UI itself answers a
+ * page whose own name was made to mean this machine (DNS rebinding). A page that has the UI can send any message to any
+ * conversation.
  */
 import { randomInt } from "node:crypto";
 import { Hono } from "hono";
@@ -16,7 +16,7 @@ const HOST = "127.0.0.1";
 
 export type UiAddress = { readonly ip: string; readonly port: number };
 
-/** One that no web page can guess. Linux listens on any address of 127.0.0.0/8. */
+/** An address that no web page can guess. Linux listens on any address of 127.0.0.0/8. */
 export async function hiddenAddress(): Promise<UiAddress> {
   const ip = `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
   return { ip, port: await freePort(ip) };
@@ -25,11 +25,11 @@ export async function hiddenAddress(): Promise<UiAddress> {
 export type UiOptions = {
   /** Where the UI itself listens. */
   readonly behind: UiAddress;
-  /** Where the guarded one is to listen on 127.0.0.1. */
+  /** The port of the guarded UI on 127.0.0.1. */
   readonly port: number;
-  /** null: none is asked for. A browser gives it as the password of any user. */
+  /** null: no token is required. A browser gives it as the password of any user. */
   readonly apiToken: string | null;
-  /** Is told of what fails here. */
+  /** Prints the failures of this server. */
   readonly say: (line: string) => void;
 };
 
@@ -53,7 +53,7 @@ export function serveUi({ behind, port, apiToken, say }: UiOptions): Promise<Lis
 
 /** @throws Problem when it cannot be reached */
 async function ask(request: Request): Promise<Response> {
-  // The token is ours; the UI would hand it on to the server. The name is that of the UI itself.
+  // The token is ours, and the UI would forward it to the server. The host must be that of the UI itself.
   for (const name of ["authorization", "host"]) request.headers.delete(name);
   try {
     return await fetch(request);

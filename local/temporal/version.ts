@@ -1,4 +1,4 @@
-/** Owns: asking a `temporal` program which server it brings along. */
+/** Owns: asking a `temporal` program which server it contains. */
 import { execFile } from "node:child_process";
 
 /** For example `1.32.0`. */

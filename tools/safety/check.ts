@@ -1,7 +1,7 @@
 /**
- * Owns: whether a script is run at all (REQ-BASH-007): it is parsed, and what it would run is looked at, through
- * wrappers, functions and shells in it. A net for accidents, in both modes. It is not what keeps a Restricted
- * conversation from writing: that is the kernel, and a script that means to get around this check can.
+ * Owns: whether a script is run at all (REQ-BASH-007). The check parses the script and examines what it would run,
+ * through wrappers, functions and shells in it. It is a net for accidents, in both modes: a script that means to get
+ * around it can. The kernel, and not this check, keeps a Restricted conversation from writing.
  */
 import { homedir } from "node:os";
 import { Names } from "./names.ts";
@@ -10,9 +10,9 @@ import { readScript, type ScriptCommand } from "./script.ts";
 import { asPattern, expansions, isLiteral, UNKNOWN } from "./words.ts";
 import { inside, runsOthers } from "./wrappers.ts";
 
-/** Commands that are looked at: more are not foreseen. */
+/** Commands that are examined at most; further ones are not foreseen. */
 const MAX_COMMANDS = 5_000;
-/** Commands that run commands that run commands. */
+/** Depth of commands that run other commands. */
 const MAX_DEPTH = 10;
 
 type Waiting = { readonly text: string; readonly owner: string; readonly isLiteral: boolean };
@@ -26,7 +26,7 @@ export function dangerIn(script: string, home = homedir()): string | null {
     if (!names.take(next.text.length)) return null;
     const read = readScript(next.text, names, next.owner);
     if (read.kind === "broken") {
-      // What an inner one is made of may be what would make it whole.
+      // An inner script may look incomplete only because a part of it is not known.
       if (!next.isLiteral) continue;
       return `bash would not understand the command: ${read.problem}.`;
     }
@@ -54,14 +54,17 @@ export function dangerIn(script: string, home = homedir()): string | null {
   return null;
 }
 
-/** What a command can become; nothing for one that is of no interest, whatever its arguments are. */
+/**
+ * The command lines that a command can become. There are none for a command that cannot matter, whatever its arguments
+ * are.
+ */
 function linesOf({ words, place }: ScriptCommand, names: Names): string[][] {
   const [name, ...args] = words;
   if (name === undefined) return [];
   return expansions([name], names, place).flatMap(([first = "", ...rest]) => {
     const isUnknown = first === UNKNOWN;
     if (!isUnknown && !isRuled(first) && !runsOthers(first)) return [];
-    // A name that is not known may stand for nothing: `$SUDO rm`.
+    // An unknown name may stand for nothing: `$SUDO rm`.
     const begin = isUnknown ? rest : [first, ...rest];
     return expansions([...begin, ...args], names, place);
   });
@@ -73,5 +76,5 @@ const inputOf = ({ input, place }: ScriptCommand, names: Names): string[] =>
     expansions(words, names, place).map((line) => asScript(line.join(separator))),
   );
 
-/** What is printed, as it is read: quotes are gone, and echo -e and printf make newlines. */
+/** Printed text, as its reader gets it: quotes are gone, and echo -e and printf make newlines. */
 const asScript = (text: string): string => asPattern(text).replaceAll("\\n", "\n");

@@ -1,17 +1,17 @@
-/** Owns: what the names of a script stand for where they are used, as far as the script itself says it. */
+/** Owns: the values of a script's names where they are used, as far as the script itself shows them. */
 import type { Word } from "unbash";
 
-/** UTF-16 code units that are looked at for one script. One that needs more means to be hard to foresee. */
+/** UTF-16 code units that are examined for one script. A script that needs more is meant to be hard to foresee. */
 const MAX_CHARS_IN_ALL = 1024 * 1024;
 
 /** A word of the script, or a text that is known already. */
 export type Source = Word | string;
 
-/** A place in a script: whose `$1` it has, and how many assignments stand before it. */
+/** A place in a script: whose `$1` it has, and how many assignments precede it. */
 export type Place = {
   /** A function's name, or the number of a script. */
   readonly owner: string;
-  /** null: in a function, which runs who knows when. */
+  /** null: in a function, which may run at any time. */
   readonly at: number | null;
 };
 
@@ -19,11 +19,11 @@ type Assigned = {
   readonly at: number;
   /** Alternatives, each of one field or, for a list, of several. */
   readonly values: readonly (readonly Source[])[];
-  /** What was assigned before does not count any more. */
+  /** Earlier assignments do not count any more. */
   readonly isCertain: boolean;
 };
 
-/** What a name stands for; `isList`: stars in it have become names of files, whatever quotes come later. */
+/** The values of a name. `isList`: stars in them have become names of files, whatever quotes come later. */
 export type Values = { readonly values: readonly (readonly Source[])[]; readonly isList: boolean };
 
 export class Names {
@@ -37,16 +37,16 @@ export class Names {
   constructor(home: string) {
     this.home = home;
     this.assign("HOME", [home], true);
-    // Wherever it has gone to by then: here.
+    // Wherever the script has gone to by then, its directory is ".".
     this.assign("PWD", ["."], true);
   }
 
-  /** Assignments so far: the place of what comes next. */
+  /** The number of assignments so far: the place of what comes next. */
   get count(): number {
     return this.#count;
   }
 
-  /** One of these values. */
+  /** The name gets one of these values. */
   assign(name: string, values: readonly Source[], isCertain: boolean): void {
     this.#add(
       name,
@@ -55,13 +55,13 @@ export class Names {
     );
   }
 
-  /** Each of them, one after the other: the variable of a loop. */
+  /** The variable of a loop gets each of the values, one after the other. */
   loop(name: string, values: readonly Source[]): void {
     this.#lists.add(name);
     this.assign(name, values, true);
   }
 
-  /** More elements of an array, whatever they replace. */
+  /** An array gets more elements, whatever they replace. */
   extend(name: string, elements: readonly Source[]): void {
     this.#lists.add(name);
     const before = this.#assigned.get(name)?.at(-1)?.values[0] ?? [];
@@ -87,7 +87,10 @@ export class Names {
     return { values: counting.flatMap(({ values }) => values), isList: this.#lists.has(name) };
   }
 
-  /** false: enough has been looked at; the rest is unknown. @param chars UTF-16 code units, or fields */
+  /**
+   * Counts what is examined. Returns false if that is enough, and the rest is unknown.
+   * @param chars UTF-16 code units, or fields
+   */
   take(chars: number): boolean {
     this.#chars += chars;
     return this.#chars < MAX_CHARS_IN_ALL;

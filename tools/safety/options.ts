@@ -39,7 +39,10 @@ export function parseArguments(args: readonly string[], grammar: Grammar): Argum
   return { options, operands };
 }
 
-/** Whether an option is among them: by its letters, or by its long name or one shortened to no less than `least`. */
+/**
+ * Whether an option is among them: by one of its letters, by its long name, or by that name shortened to no less than
+ * `least`.
+ */
 export const has = (options: readonly Option[], letters: string, long: string, least: string): boolean =>
   options.some(({ name }) =>
     name.length === 1 ? letters.includes(name) : long.startsWith(name) && name.startsWith(least),

@@ -24,7 +24,7 @@ export function dangerOf([path = "", ...args]: readonly string[], home: string):
   }
 }
 
-/** Nothing that git does not know yet is staged, or one by one, or nothing at all. */
+/** Options with which git stages no file that it does not know yet, or asks about each, or stages nothing at all. */
 const CAREFUL = [
   ["u", "update"],
   ["p", "patch"],
@@ -50,7 +50,7 @@ function dangerOfAdd(args: readonly string[]): string | null {
     : null;
 }
 
-/** Here, above, or from the top of the repository on, as git's pathspecs say it. */
+/** Whether git's pathspec means everything here, above, or from the top of the repository on. */
 const isEverything = (path: string): boolean =>
   /^(\.\.\/)*(\.{1,2}|\.?\*+(\/\*+)*)\/?$/.test(
     posix.normalize(path.replace(/^:(\/|\(top\))?(?=.|$)/, "") || "."),
@@ -77,20 +77,23 @@ function dangerOfRemoval(args: readonly string[], home: string): string | null {
     : `rm -rf ${all} would delete far more than can be made again. Name exactly what is to be deleted, one by one, or ask the user to do it.`;
 }
 
-/** The root, a home, the history of a repository; and everything in them, or here, or above. */
+/**
+ * Whether a path is the root, a home or the history of a repository, or means everything in one of them, here, or
+ * above.
+ */
 function isIrreplaceable(target: string, home: string): boolean {
   const path = posix.normalize(target).replace(/(?<=.)\/$/, "");
   const name = posix.basename(path);
   const folder = posix.dirname(path).replace(/(^|\/)\*\*(?=\/|$)/g, "$1.");
   if (path === "/" || path === home || meansHistory(name)) return true;
-  // Of nothing but what stands for any character: `*`, `.*`, `?*`, `.[!.]*`.
+  // Another name means everything only if it consists of nothing but wildcards: `*`, `.*`, `?*`, `.[!.]*`.
   if (!/^(\[[!^]\.\]|[.?*])*\*$/.test(name)) return false;
   return (
     folder === "/" || folder === home || posix.basename(folder) === ".git" || /^\.\.?(\/\.\.?)*$/.test(folder)
   );
 }
 
-/** `.git`, or a pattern for what begins with a dot that it is one of. */
+/** Whether a name is `.git`, or a pattern for names with a leading dot that matches it. */
 function meansHistory(name: string): boolean {
   if (!/^\.g?i?t?\*$/.test(name)) return name === ".git";
   return name !== ".*";

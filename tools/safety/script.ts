@@ -1,6 +1,6 @@
 /**
- * Owns: what stands in a script: its commands wherever they are (pipelines, loops, functions, substitutions), what is
- * assigned to its names, and what is fed to its commands.
+ * Owns: what a script contains: its commands wherever they are (pipelines, loops, functions, substitutions), the values
+ * that it assigns to names, and the input that it gives to its commands.
  */
 import {
   forEachChild,
@@ -21,24 +21,24 @@ export type ScriptCommand = {
   readonly place: Place;
 };
 
-/** What a command reads, where the script says it: texts, each of words with a separator between them. */
+/** The input of a command, where the script shows it: texts, each of words with a separator between them. */
 type Input = readonly { readonly words: readonly Source[]; readonly separator: " " | "\n" }[];
 
 export type Script =
   | { readonly kind: "parsed"; readonly commands: readonly ScriptCommand[] }
-  /** A sentence's end. */
+  /** `problem` is the end of a sentence. */
   | { readonly kind: "broken"; readonly problem: string };
 
-/** Nodes of the tree within each other. Nobody writes it; reading it would take the more time the deeper it is. */
+/** Depth of nested nodes in the tree. Nobody writes a deeper script, and the time to read one grows with its depth. */
 const MAX_DEPTH = 200;
 
-/** Nodes whose inside may be skipped, or is another shell: what it assigns may not hold after it. */
+/** Nodes whose content may be skipped, or runs in another shell: its assignments may not hold afterwards. */
 const UNCERTAIN: ReadonlySet<SyntaxNode["type"]> = new Set([
   ...(["If", "While", "For", "ArithmeticFor", "Select", "Case", "AndOr", "Pipeline", "Subshell"] as const),
   ...(["Function", "Coproc", "CommandExpansion", "ProcessSubstitution"] as const),
 ]);
 
-/** Reads a script; what it assigns is added to the names. @param owner of its arguments */
+/** Reads a script, and adds its assignments to the names. @param owner of its arguments */
 export function readScript(source: string, names: Names, owner: string): Script {
   const reader = new Reader(source, names, owner);
   try {
@@ -66,7 +66,7 @@ class Reader {
   problem: string | null = null;
   #owner: string;
   #depth = 0;
-  /** Nodes around that are uncertain, and functions among them. */
+  /** How many enclosing nodes are uncertain, and how many are functions. */
   #uncertain = 0;
   #inFunctions = 0;
 
@@ -76,7 +76,7 @@ class Reader {
     this.#owner = owner;
   }
 
-  /** @param input what the node reads, where the script says it */
+  /** @param input what the node reads, where the script shows it */
   visit(node: SyntaxNode, input: Input): void {
     if (this.#depth === MAX_DEPTH) {
       this.problem ??= TOO_DEEP;
@@ -153,7 +153,7 @@ const fed = (redirects: readonly Redirection[]): Input =>
 const target = (redirect: Redirection): Word | undefined =>
   redirect.type === "HereString" ? redirect.target : undefined;
 
-/** What a command surely prints: echo its arguments in a row, printf for each of them the format again. */
+/** What a command surely prints: echo prints its arguments in a row, printf the format again for each of them. */
 function outputOf(node: SyntaxNode | undefined): Input {
   if (node?.type !== "Command") return [];
   const [name, ...words] = wordsOf(node);

@@ -1,25 +1,25 @@
 /**
- * Owns: what a word of a script can come to when the shell expands it, as far as the script itself says: quotes, braces,
- * the home directory, variables that the script sets, arguments of its functions.
- * Not here: anything that only running it would tell; that is UNKNOWN.
+ * Owns: what a word of a script can become when the shell expands it, as far as the script itself shows it: quotes,
+ * braces, the home directory, variables that the script sets, arguments of its functions.
+ * Not here: anything that only running the script would show; that is UNKNOWN.
  */
 import { parse, type ParameterExpansionPart, type Word, type WordPart } from "unbash";
 import type { Names, Place, Source } from "./names.ts";
 
-/** In place of what cannot be known: the output of a command, a variable of the environment. */
+/** Stands for what cannot be known: the output of a command, a variable of the environment. */
 export const UNKNOWN = "\u0001";
 /** A star that is not a pattern, because it is quoted. */
-export const QUOTED_STAR = "\u0002";
-/** One that has become names of files already, and stays that in quotes. */
+const QUOTED_STAR = "\u0002";
+/** A star that has become names of files already. Later quotes do not change that. */
 const EXPANDED_STAR = "\u0003";
-/** Between the fields that one word becomes. */
+/** Separates the fields that one word becomes. */
 const SPLIT = "\0";
-/** Names whose values are made of each other. */
+/** Depth of names whose values are made of other names. */
 const MAX_DEPTH = 10;
-/** What one word, and what one command, can come to. */
+/** Alternatives of one word, and of one command. */
 const MAX_ALTERNATIVES = 64;
 const MAX_COMMANDS = 512;
-/** UTF-16 code units of one; no longer script could be run either. */
+/** UTF-16 code units of one alternative; a longer script could not be run either. */
 const MAX_CHARS = 128 * 1024;
 
 /** Every command line that these words can become: its fields, the name first. */
@@ -33,14 +33,14 @@ export function expansions(words: readonly Source[], names: Names, place: Place)
       continue;
     }
     const length = 1 + (lines[0]?.length ?? 0);
-    // The rest of so many lines is not foreseen.
+    // With so many lines, the rest of them is not expanded.
     if (!names.take(alternatives.length * lines.length * length)) return lines;
     lines = alternatives.flatMap((more) => lines.map((line) => [...line, ...more])).slice(0, MAX_COMMANDS);
   }
   return lines;
 }
 
-/** What one word can become: its fields. */
+/** The alternatives of one word, each as its fields. */
 function fields(source: Source, names: Names, place: Place): string[][] {
   const isQuoted = typeof source === "string" || /["']/.test(source.text);
   return expand(source, new Scope(names, place)).map((text) =>
@@ -51,7 +51,7 @@ function fields(source: Source, names: Names, place: Place): string[][] {
   );
 }
 
-/** Whether a word says by itself what it becomes. */
+/** Whether a word alone determines what it becomes. */
 export const isLiteral = ({ parts = [] }: Word): boolean =>
   parts.every(
     (part) =>
@@ -59,7 +59,7 @@ export const isLiteral = ({ parts = [] }: Word): boolean =>
       (part.type === "DoubleQuoted" && part.parts.every(({ type }) => type === "Literal")),
   );
 
-/** The names, and those among them whose value is being found out: a value may be made of itself. */
+/** The names, and those among them whose value is being expanded: a value may be made of itself. */
 class Scope {
   readonly names: Names;
   readonly #place: Place;
@@ -105,7 +105,7 @@ function expand(source: Source, scope: Scope): string[] {
   );
 }
 
-/** `{a,b}c` → `ac` and `bc`: the shell does it before anything else. */
+/** `{a,b}c` → `ac` and `bc`: the shell does this before all other expansions. */
 function withoutBraces(word: Word, braces: WordPart & { readonly type: "BraceExpansion" }): Word[] {
   const items = [""];
   const parts = braces.parts ?? [{ type: "Literal" as const, text: braces.text.slice(1, -1) }];
@@ -115,7 +115,7 @@ function withoutBraces(word: Word, braces: WordPart & { readonly type: "BraceExp
   }
   const start = word.text.slice(0, braces.pos - word.pos);
   const end = word.text.slice(braces.end - word.pos);
-  // A range has no items: nobody calls a file so.
+  // A range has no items, and nobody gives files such names.
   const all = items.length < 2 ? [UNKNOWN] : items.slice(0, MAX_ALTERNATIVES);
   return all.flatMap((item) => {
     const command = parse(`_ ${start}${item}${end}`).commands[0]?.command;
@@ -123,7 +123,7 @@ function withoutBraces(word: Word, braces: WordPart & { readonly type: "BraceExp
   });
 }
 
-/** `~`, `~/a`, and anybody's: `~root`. */
+/** Expands `~`, `~/a`, and the home directory of any user: `~root`. */
 function home(part: WordPart, { names }: Scope): string[] | null {
   if (part.type !== "Literal" || !part.text.startsWith("~")) return null;
   const [prefix = ""] = part.value.split("/", 1);
@@ -131,7 +131,7 @@ function home(part: WordPart, { names }: Scope): string[] | null {
 }
 
 const asQuoted = (text: string): string => text.replaceAll("*", QUOTED_STAR);
-/** As if it had not been quoted. */
+/** The text as if it had not been quoted. */
 export const asPattern = (text: string): string => text.replaceAll(QUOTED_STAR, "*");
 
 function expandPart(part: WordPart, isQuoted: boolean, scope: Scope): string[] {
@@ -162,7 +162,7 @@ function expandPart(part: WordPart, isQuoted: boolean, scope: Scope): string[] {
   }
 }
 
-/** Other ways to say "here", and what is. */
+/** Commands that print this directory, or its `.git`. */
 const KNOWN_OUTPUT: Readonly<Record<string, string>> = {
   pwd: ".",
   "git rev-parse --show-toplevel": ".",
@@ -173,7 +173,7 @@ function parameter(part: ParameterExpansionPart, isQuoted: boolean, scope: Scope
   if (part.prefix !== undefined) return [UNKNOWN];
   const values = variable(part.parameter, isQuoted, scope);
   if (part.operation?.type !== "Default") return values;
-  // A message, or nothing of what is there.
+  // With `?` the operand is an error message, and never becomes the value.
   if (part.operation.operator.endsWith("?")) return values;
   return [...values, ...expand(part.operation.operand, scope)];
 }
@@ -185,7 +185,7 @@ function variable(name: string, isQuoted: boolean, scope: Scope): string[] {
   return values.map(asQuoted);
 }
 
-/** Every way to choose one of each. */
+/** Every way to choose one alternative of each, joined. */
 function joined(alternatives: readonly (readonly string[])[], separator: string): string[] {
   return alternatives.reduce<string[]>(
     (starts, ends, n) =>

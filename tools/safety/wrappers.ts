@@ -12,7 +12,7 @@ export type Inner = {
 type Prefix = Omit<Grammar, "stopsAtOperand"> & {
   /** Operands of its own before the command. */
   readonly operands?: number;
-  /** An option whose value is a script. */
+  /** Options whose value is a script. */
   readonly script?: readonly string[];
 };
 
@@ -76,7 +76,7 @@ const scripts = (texts: readonly string[], args: readonly string[] = []): Inner 
   scripts: texts.map((text) => ({ text, args })),
 });
 
-/** Up to the subcommand. */
+/** The arguments of git up to the subcommand. */
 export const GIT: Grammar = {
   short: "Cc",
   long: ["git-dir", "work-tree", "namespace", "super-prefix", "config-env", "exec-path", "attr-source"],
