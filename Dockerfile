@@ -1,7 +1,7 @@
 # The API and the worker: the same image, another command (docker-compose.yml).
 FROM node:20-slim
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates git perl ripgrep \
+ && apt-get install -y --no-install-recommends ca-certificates git perl \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

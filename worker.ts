@@ -26,7 +26,7 @@ import { openDatabase } from "./db/connect.ts";
 import { createClient } from "./llm/client.ts";
 import { dataConverterOf } from "./protocol/payload-signature.ts";
 import { ensureWorkflowBundle } from "./worker/bundle.ts";
-import { sandboxOfHost } from "./sandbox/host.ts";
+import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
 import { STICKY_TIMEOUT_MS } from "./protocol/timing.ts";
 import { toolsQueue } from "./protocol/workflow.ts";
 import { ensureSearchAttributes, MissingSearchAttributes } from "./worker/search-attributes.ts";
@@ -47,6 +47,13 @@ const CONCURRENT_ACTIVITIES = 200;
 const POLLS = 2;
 const DATABASE_CONNECTIONS = 10;
 
+export type StartOptions = {
+  /** Milliseconds after which a stop is forced, which fails `done`. */
+  readonly shutdownLimit?: number;
+  /** What the host can enforce, for those who ask. */
+  readonly sandbox?: () => Promise<Sandbox>;
+};
+
 export type RunningWorker = {
   /** Settles when the worker has ended; rejects when it failed. */
   readonly done: Promise<void>;
@@ -57,12 +64,11 @@ export type RunningWorker = {
  * Connects and polls.
  *
  * @param bundlePath of the workflows (worker/bundle.ts).
- * @param shutdownLimit milliseconds after which a stop is forced, which fails `done`.
  */
 export async function startWorker(
   config: ServiceConfig,
   bundlePath: string,
-  shutdownLimit = SHUTDOWN_LIMIT_MS,
+  { shutdownLimit = SHUTDOWN_LIMIT_MS, sandbox = sandboxOfHost }: StartOptions = {},
 ): Promise<RunningWorker> {
   const connection = await NativeConnection.connect({
     address: config.temporalAddress,
@@ -107,9 +113,6 @@ export async function startWorker(
       ...common,
       taskQueue: config.taskQueue,
       workflowBundle: { codePath: bundlePath },
-      // A history that cannot be replayed, for example because its key was lost, ends its run. The conversation goes on
-      // from its row.
-      workflowFailureErrorTypes: { "*": ["NondeterminismError"] },
       activities: {
         ...rowActivities(db, history, models),
         ...requestActivities(requests),
@@ -124,7 +127,7 @@ export async function startWorker(
     Worker.create({
       ...common,
       taskQueue: toolsQueue(config.toolHost),
-      activities: { ...tools, ...hostActivities(config.toolHost) },
+      activities: { ...tools, ...hostActivities(config.toolHost, sandbox) },
     }),
   ]);
   // The models' limits must be known before the worker polls: conversations are counted by them.
@@ -161,8 +164,11 @@ async function work(config: ServiceConfig): Promise<void> {
   process.once("SIGINT", () => void worker.stop());
   console.log(`worker ready, tools of ${config.toolHost}`);
   // Activities that need the sandbox wait for the same probe; polling does not wait for it.
-  const { available, reason } = await sandboxOfHost();
-  if (!available) console.warn(`Warning: every conversation is Unrestricted here. ${reason ?? ""}`);
+  const sandbox = await sandboxOfHost();
+  if (sandbox.kind === "unavailable")
+    console.warn(`Warning: every conversation is Unrestricted here. ${sandbox.reason}`);
+  if (sandbox.kind === "unknown")
+    console.warn(`Warning: no conversation can be created here. ${sandbox.reason}`);
   try {
     await worker.done;
   } catch (error) {

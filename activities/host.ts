@@ -4,14 +4,14 @@
  */
 import { readdir, stat } from "node:fs/promises";
 import { dirname, isAbsolute, join } from "node:path";
-import { sandboxOfHost } from "../sandbox/host.ts";
+import type { Sandbox } from "../machine/conversation.ts";
 import type { HostActivities } from "../protocol/activities.ts";
 
 const LISTED = 200;
 
-export function hostActivities(host: string): HostActivities {
+export function hostActivities(host: string, sandbox: () => Promise<Sandbox>): HostActivities {
   return {
-    describeHost: async () => ({ host, sandbox: await sandboxOfHost() }),
+    describeHost: async () => ({ host, sandbox: await sandbox() }),
     async checkDirectory({ cwd }) {
       if (!isAbsolute(cwd)) return { ok: false, reason: `${cwd} is not an absolute path.` };
       try {

@@ -60,7 +60,6 @@ function contextOf(config: ConversationConfig, models: ModelRegistry): Context {
   return {
     isSubAgent,
     contextWindow: models.current.of(config.model).contextWindow,
-    sandboxAvailable: config.sandbox.available,
     tools: toolsFor({ isSubAgent }).map((tool) => tool.name),
     limits: DEFAULT_LIMITS,
   };

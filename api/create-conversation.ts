@@ -59,6 +59,8 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
   const host = wanted.cwd === undefined && earlier !== null ? earlier.conversation.host : toolHost;
   const directory = absolute(wanted.cwd ?? earlier?.conversation.cwd);
   const [cwd, sandbox] = await Promise.all([existing(deps, host, directory), workflows.sandboxOf(host)]);
+  // Nothing may be concluded from it: an Unrestricted conversation is Unrestricted for as long as it lives.
+  if (sandbox.kind === "unknown") throw sandboxUnknown(sandbox.reason);
   const title = wanted.title?.trim() ?? "";
   return {
     config: {
@@ -72,7 +74,7 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
       continuedFrom: continuedFrom?.id ?? null,
       userInitiated: true,
     },
-    mode: sandbox.available ? "restricted" : "unrestricted",
+    mode: sandbox.kind === "available" ? "restricted" : "unrestricted",
     // The first commit makes the slug from the title, so the title is taken from the first message here already.
     title: title === "" ? titleOf(wanted.message?.text ?? "") : title,
     seed: continuedFrom?.seed === true && earlier !== null ? seedFrom(earlier.summary) : null,
@@ -114,6 +116,12 @@ async function existing({ workflows }: Deps, host: string, cwd: string): Promise
 
 const invalidCwd = (reason: string): Problem =>
   new Problem("invalid_cwd", reason, { errors: [{ path: "cwd", message: reason }] });
+
+const sandboxUnknown = (reason: string): Problem =>
+  new Problem(
+    "sandbox_unknown",
+    `The host could not find out whether it can enforce Restricted mode. ${reason} Nothing was created. Try again.`,
+  );
 
 const alreadyExists = (id: string): Problem =>
   new Problem("already_exists", "A conversation with this id exists. Read it, or choose another id.", { id });

@@ -35,6 +35,7 @@ export const PROBLEMS = {
   queue_full: { status: 429, title: "The queue is full" },
   headers_too_large: { status: 431, title: "Headers too large" },
   internal: { status: 500, title: "Internal error" },
+  sandbox_unknown: { status: 503, title: "The sandbox could not be tried" },
   unavailable: { status: 503, title: "Temporarily unavailable" },
 } as const;
 

@@ -31,6 +31,8 @@ export function rejectionProblem(refusal: UpdateRejection, conversationId: strin
       });
     case "sandbox_unavailable":
       return new Problem(code, message, { requirements: REQUIRED_KERNEL });
+    case "sandbox_unknown":
+      return new Problem(code, message);
     case "sub_agent_read_only":
     case "no_pending_approval":
     case "already_delivered":

@@ -1,5 +1,5 @@
 /** Owns: the sandboxes of the tool hosts as their workers describe them. An answer is reused for a while. */
-import type { Sandbox } from "../protocol/conversation.ts";
+import type { Sandbox } from "../machine/conversation.ts";
 import { withTimeout } from "./with-timeout.ts";
 
 /** Milliseconds for which an answer is reused; a probe costs a process on the host. */

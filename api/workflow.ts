@@ -20,7 +20,7 @@ import {
 } from "@temporalio/client";
 import { ApplicationFailure, TimeoutFailure, type UpdateDefinition } from "@temporalio/common";
 import type { HostActivities } from "../protocol/activities.ts";
-import type { Sandbox } from "../protocol/conversation.ts";
+import type { Sandbox } from "../machine/conversation.ts";
 import { dataConverterOf } from "../protocol/payload-signature.ts";
 import {
   HOST_DEADLINE_MS,

@@ -7,7 +7,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { openDatabase, type Database } from "../db/connect.ts";
-import { sandboxOfHost } from "../sandbox/host.ts";
+import { hostSandbox } from "../test/support/host-sandbox.ts";
 import { startProduct, type Product } from "../test/support/product.ts";
 import { checkAccepted, checkEvents, checkHeard, checkLedger } from "./checks.ts";
 import { holdLocks, holdPages, holdSockets, stopSupervisor } from "./hostile-commands.ts";
@@ -61,7 +61,7 @@ type Run = {
 };
 
 async function perform({ folder, ends, over, say, chance }: Run): Promise<string[]> {
-  const { available, reason } = await sandboxOfHost();
+  const { available, reason } = await hostSandbox();
   if (!available) say(`nobody is Restricted here, and nobody attacks from there: ${reason ?? ""}`);
   const places = await placesIn(folder);
   const providers: HostileProvider[] = [];

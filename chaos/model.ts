@@ -86,10 +86,14 @@ const textOf = (block: BlockParam): string[] => (block.type === "text" ? [block.
 /** The blocks of this answer; null: there is no more to do. */
 function stageOf(directive: Directive, stage: number, places: Places): readonly ScriptedBlock[] | null {
   const { id } = directive;
-  const commands = (round: Round): ScriptedBlock[] =>
+  const commands = (round: Round, then = " && "): ScriptedBlock[] =>
     round.map((ms, n) => {
       const call = callId(id, stage, n);
-      return toolCall("bash", { command: `${noted(call, places)} && sleep ${ms / 1_000} && seq 3` }, call);
+      return toolCall(
+        "bash",
+        { command: `{ ${noted(call, places)}; }${then}sleep ${ms / 1_000} && seq 3` },
+        call,
+      );
     });
   switch (directive.kind) {
     case "text":
@@ -107,8 +111,9 @@ function stageOf(directive: Directive, stage: number, places: Places): readonly 
       return [toolCall("spawn_agents", { tasks }, callId(id, stage, 0))];
     }
     case "child":
+      // Mostly Restricted: what it cannot leave in the ledger is not counted.
       return stage === 0
-        ? commands(directive.round)
+        ? commands(directive.round, " 2>/dev/null; ")
         : [toolCall(SUBMIT_TOOL, { result: `done with ${id}` }, callId(id, stage, 0))];
     case "approval":
       return stage === 0

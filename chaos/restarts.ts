@@ -99,7 +99,10 @@ export class Restarts {
       const died = new Date();
       if (!signal(this.#product.pid, "SIGKILL")) return false;
       await pause(downMs);
+      // The next start ends what the first one started, and nothing else: a restart is one of all workers.
+      this.#workers.lose();
       await this.#start(name, died);
+      await this.#insist(() => this.#workers.startSecond());
       return true;
     });
   }

@@ -1,6 +1,6 @@
 /** Owns: one run: the product, its virtual users, the faults, and the verdict. */
 import { join } from "node:path";
-import { sandboxOfHost } from "../sandbox/host.ts";
+import { hostSandbox } from "../test/support/host-sandbox.ts";
 import { checkEverything } from "./final-check.ts";
 import { countOf, lacks, misses, type Outcomes } from "./coverage.ts";
 import { keepEvidence } from "./evidence.ts";
@@ -51,7 +51,7 @@ async function perform(
   ends: Ends,
 ): Promise<Verdict> {
   const began = performance.now();
-  const { available, reason } = await sandboxOfHost();
+  const { available, reason } = await hostSandbox();
   if (!available) say(`nobody is Restricted here, and nobody asks for more: ${reason ?? ""}`);
   const disk = wanted.faults.includes("fill disk") ? await SmallDisk.mount(dataIn(folder)) : null;
   if (disk instanceof SmallDisk) ends.push(() => disk.unmount());

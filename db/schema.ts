@@ -20,7 +20,7 @@ import {
 import type { Claim } from "../protocol/commit.ts";
 import type { Conversation, Mode, QueuedMessage, State, Usage } from "../machine/conversation.ts";
 import type { ImageBlock, Json, Message } from "../machine/message.ts";
-import type { Sandbox } from "../protocol/conversation.ts";
+import type { Sandbox } from "../machine/conversation.ts";
 
 /** The parts of the machine's value that have no column of their own. */
 export type MachineData = Omit<Conversation, "state" | "mode" | "queue" | "usage">;

@@ -96,7 +96,7 @@ async function sendTo(
       await handle.signal(restartedSignal, news);
       return true;
     }
-    await handle.terminate("Its history was signed with a key that is lost.");
+    await handle.terminate("Its history was signed with another key.");
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
   }

@@ -21,9 +21,9 @@ import type { Lock } from "./lock.ts";
 import { freePort, isFree, rememberedPorts } from "./ports.ts";
 import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
 import { createProcessManager, stopLeftovers } from "./process-manager.ts";
-import { checkPrograms } from "./programs.ts";
+import { checkMachine } from "./machine.ts";
 import { withProgress, type Report } from "./progress.ts";
-import { keepPayloadKey } from "./payload-key.ts";
+import { isNewPayloadKey, keepPayloadKey, rememberPayloadKey } from "./payload-key.ts";
 import { sendRestarted, type Announced } from "./restart.ts";
 import { StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
@@ -115,28 +115,28 @@ export function createSystem(given: Config, say: (line: string) => void): System
     return `http://127.0.0.1:${port}`;
   };
 
-  /**
-   * With a Temporal server of the user's own, other hosts need the key, too. Then the settings give it, or there is
-   * none.
-   */
-  const payloadKey = (): { readonly key: Uint8Array | null; readonly isNew: boolean } =>
+  /** With servers of one's own other hosts need the key, too: there it is given, or there is none. */
+  const payloadKey = (): Uint8Array | null =>
     given.payloadKey === null && given.temporalAddress === null
       ? keepPayloadKey(given.dataDir)
-      : { key: given.payloadKey, isNew: false };
+      : given.payloadKey;
 
   const announceRestart = async (
     address: string,
     databaseUrl: string,
-    { key, isNew }: ReturnType<typeof payloadKey>,
+    key: Uint8Array | null,
   ): Promise<Announced> => {
     const connection = await Connection.connect({ address });
     try {
       const namespace = given.temporalNamespace;
       const client = new Client({ connection, namespace, dataConverter: dataConverterOf(key) });
       const { restartPolicy: policy, taskQueue } = given;
-      return await step("Open conversations", (onProgress) =>
-        sendRestarted({ client, databaseUrl, taskQueue, policy, anew: isNew, onProgress }),
+      const anew = key !== null && isNewPayloadKey(given.dataDir, key);
+      const announced = await step("Open conversations", (onProgress) =>
+        sendRestarted({ client, databaseUrl, taskQueue, policy, anew, onProgress }),
       );
+      if (anew) rememberPayloadKey(given.dataDir, key);
+      return announced;
     } finally {
       await connection.close();
     }
@@ -144,12 +144,12 @@ export function createSystem(given: Config, say: (line: string) => void): System
 
   return {
     async start() {
-      checkPrograms();
+      checkMachine();
       makeFolders(folders);
       lock = takeDataLock(folders);
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
-      const kept = payloadKey();
-      const config = { ...given, payloadKey: kept.key, port: await choosePort(given) };
+      const key = payloadKey();
+      const config = { ...given, payloadKey: key, port: await choosePort(given) };
 
       const [databaseUrl, temporalAddress, modelUrl] = await together([
         startPostgres(),
@@ -157,7 +157,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
         startModel(),
       ]);
       await step("Database schema", (report) => migrate(databaseUrl, report));
-      const { atRest } = await announceRestart(temporalAddress, databaseUrl, kept);
+      const { atRest } = await announceRestart(temporalAddress, databaseUrl, key);
 
       const services = { databaseUrl, temporalAddress, modelUrl };
       await Promise.all([

@@ -70,5 +70,5 @@ export function aggregate(children: Children): readonly Block[] {
 
 function spawn(draft: Draft, subAgent: SubAgentTask): void {
   draft.notify({ name: "subagent.spawned", data: { id: subAgent.id, task: subAgent.task } });
-  draft.start({ kind: "spawn_sub_agent", subAgent });
+  draft.start({ kind: "spawn_sub_agent", subAgent, mode: draft.conversation.mode });
 }

@@ -21,8 +21,6 @@ export type Context = {
   readonly isSubAgent: boolean;
   /** Tokens; the smallest known window for an unknown model (REQ-BED-022). */
   readonly contextWindow: number;
-  /** Landlock works on the conversation's host. */
-  readonly sandboxAvailable: boolean;
   /** Names of the tools that this conversation has, control tools included. */
   readonly tools: readonly string[];
   readonly limits: Limits;

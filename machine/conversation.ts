@@ -4,6 +4,14 @@
  */
 import type { Delivery, ErrorKind, ImageBlock, Json, TokenUsage, ToolStatus } from "./message.ts";
 
+/** What a host can enforce of Restricted mode (REQ-BED-014). The reasons are sentences. */
+export type Sandbox =
+  | { readonly kind: "available"; readonly abi: number }
+  /** A completed probe shows that the kernel does not enforce it. */
+  | { readonly kind: "unavailable"; readonly reason: string }
+  /** The probe could not be completed. Nothing may be concluded from that. */
+  | { readonly kind: "unknown"; readonly reason: string };
+
 /** REQ-BED-014. */
 export type Mode = "restricted" | "unrestricted";
 

@@ -68,7 +68,8 @@ export type Operation =
       readonly call: ToolCall;
       readonly mode: Mode;
     }
-  | { readonly kind: "spawn_sub_agent"; readonly subAgent: SubAgentTask };
+  /** `mode`: of the parent. */
+  | { readonly kind: "spawn_sub_agent"; readonly subAgent: SubAgentTask; readonly mode: Mode };
 
 /** A stop takes effect at once, not after the commit: a cancel never waits (docs/architecture.md, rule 7). */
 export type Stop =

@@ -2,7 +2,7 @@
  * Owns: everything that can happen to a conversation. Each event carries a stamp (ids.ts). An outcome also carries the
  * generation id of its operation; the machine ignores it when the state does not wait for that id.
  */
-import type { CallDefect, CancelledBy, Decision, SubAgentOutcome } from "./conversation.ts";
+import type { CallDefect, CancelledBy, Decision, Sandbox, SubAgentOutcome } from "./conversation.ts";
 import type { Block, Delivery, ErrorKind, ImageBlock, ProviderBlock, TokenUsage } from "./message.ts";
 import type { Stamp } from "./ids.ts";
 
@@ -18,7 +18,8 @@ export type ConversationEvent =
   | { readonly kind: "user_cancel"; readonly clearQueue: boolean; readonly by: CancelledBy }
   /** Without `toolCallId` (an operator's signal), the decision is on the pending approval. */
   | { readonly kind: "user_decide_upgrade"; readonly decision: Decision; readonly toolCallId: string | null }
-  | { readonly kind: "user_request_downgrade" }
+  /** `sandbox`: as the host answered just before. */
+  | { readonly kind: "user_request_downgrade"; readonly sandbox: Sandbox }
   | { readonly kind: "user_trigger_continuation" }
   | {
       readonly kind: "llm_response";

@@ -2,7 +2,7 @@
  * Owns: how the mode changes (REQ-BED-015, 016, 017): up only by the person's approval, down at any time. A system
  * message tells the model of either change.
  */
-import type { Decision, StateOf } from "./conversation.ts";
+import type { Decision, Sandbox, StateOf } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
 import type { Rejection } from "./rejection.ts";
 import { advance, answerCall } from "./round.ts";
@@ -28,10 +28,13 @@ export function onDecision(draft: Draft, decision: Decision, toolCallId: string 
 }
 
 /** Applies from the next tool on; a running tool is not affected. */
-export function onDowngrade(draft: Draft): Rejection | null {
+export function onDowngrade(draft: Draft, sandbox: Sandbox): Rejection | null {
   const { context, conversation, state } = draft;
   if (context.isSubAgent) return { code: "sub_agent_read_only", message: toPerson.subAgentReadOnly };
-  if (!context.sandboxAvailable) return { code: "sandbox_unavailable", message: toPerson.sandboxUnavailable };
+  if (sandbox.kind === "unavailable")
+    return { code: "sandbox_unavailable", message: toPerson.sandboxUnavailable };
+  if (sandbox.kind === "unknown")
+    return { code: "sandbox_unknown", message: toPerson.sandboxUnknown(sandbox.reason) };
   if (state.kind === "context_exhausted")
     return { code: "context_exhausted", message: toPerson.contextExhausted };
   if (conversation.mode === "restricted") return null;

@@ -8,6 +8,7 @@ export type RejectionCode =
   | "no_pending_approval"
   | "approval_mismatch"
   | "sandbox_unavailable"
+  | "sandbox_unknown"
   | "already_delivered"
   | "nothing_to_summarise"
   | "queue_full";

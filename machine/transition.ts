@@ -47,7 +47,7 @@ function apply(draft: Draft, event: Event): Rejection | null {
     case "user_decide_upgrade":
       return onDecision(draft, event.decision, event.toolCallId);
     case "user_request_downgrade":
-      return onDowngrade(draft);
+      return onDowngrade(draft, event.sandbox);
     case "user_trigger_continuation":
       return onTriggerContinuation(draft);
     case "user_cancel":

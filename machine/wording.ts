@@ -56,6 +56,8 @@ export const toPerson = {
   approvalMismatch: (pending: string): string => `Another request is waiting for a decision: ${pending}.`,
   sandboxUnavailable:
     "Restricted mode needs the Landlock kernel sandbox (Linux 5.13 or newer, ideally 6.12), which this host does not have.",
+  sandboxUnknown: (reason: string): string =>
+    `The host could not find out whether it can enforce Restricted mode. ${reason} Nothing was changed. Try again.`,
   nothingToSummarise: "There is nothing to summarise yet. Send a message first.",
   refused: "The model declined to answer.",
   cutOff: "The answer was cut off by the output limit.",

@@ -4,9 +4,9 @@
  */
 import type { Committed, Packed, RowVersion } from "./commit.ts";
 import type { Context } from "../machine/context.ts";
-import type { Conversation, Mode, ToolCall } from "../machine/conversation.ts";
+import type { Conversation, Mode, Sandbox, ToolCall } from "../machine/conversation.ts";
 import type { ConversationEvent } from "../machine/event.ts";
-import type { ConversationConfig, Sandbox } from "./conversation.ts";
+import type { ConversationConfig } from "./conversation.ts";
 import type { CreateInput, RecentMessage } from "./workflow.ts";
 
 /** Revisions that are not confirmed yet, ascending. */

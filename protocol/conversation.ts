@@ -1,11 +1,5 @@
 /** Owns: what is fixed when a conversation is created and never changes (REQ-BED-009, 010, 014, 022). */
-
-/** The result of the probe on the conversation's host. `reason` says why the sandbox is missing. */
-export type Sandbox = {
-  readonly available: boolean;
-  readonly abi: number | null;
-  readonly reason: string | null;
-};
+import type { Sandbox } from "../machine/conversation.ts";
 
 export type ConversationConfig = {
   readonly id: string;
@@ -15,6 +9,7 @@ export type ConversationConfig = {
   readonly model: string;
   /** The answers come from the built-in scripted model. */
   readonly scripted: boolean;
+  /** As found when the conversation was created. A downgrade and a sub-agent ask the host again. */
   readonly sandbox: Sandbox;
   readonly parentId: string | null;
   readonly continuedFrom: string | null;

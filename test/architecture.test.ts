@@ -1,19 +1,19 @@
-/** The rooms of docs/architecture.md: who may import whom. */
+/** The rooms of docs/architecture.md: which room may import which. */
 import { describe, expect, test } from "vitest";
 import { drawMap, filesOf, importsOf, mapInPage, MAY_IMPORT, ROOMS } from "./support/rooms.ts";
 
 describe.each(Object.entries(MAY_IMPORT))("%s", (room, allowed) => {
-  test.each(filesOf(room))("%s", (file) => {
+  test.each(filesOf(room))("%s imports only rooms that it may", (file) => {
     const strangers = importsOf(file).filter((imported) => imported !== room && !allowed.includes(imported));
     expect(strangers).toEqual([]);
   });
 });
 
-test("each room imports rooms below it alone", () => {
+test("each room imports only rooms below it", () => {
   for (const [height, room] of ROOMS.entries())
     for (const below of MAY_IMPORT[room] ?? []) expect(ROOMS.indexOf(below), room).toBeLessThan(height);
 });
 
-test("the map in docs/architecture.md is that of the imports (`npm run map` draws it)", () => {
+test("the map in docs/architecture.md matches the imports (`npm run map` draws it)", () => {
   expect(mapInPage()).toBe(drawMap());
 });

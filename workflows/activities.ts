@@ -10,8 +10,14 @@ import {
   type ActivityInterfaceFor,
   type ActivityOptions,
 } from "@temporalio/workflow";
-import type { ConversationActivities, ToolActivities } from "../protocol/activities.ts";
-import { HEARTBEAT_TIMEOUT_MS, WORKFLOW_TASK_TIMEOUT_MS } from "../protocol/timing.ts";
+import type { Sandbox } from "../machine/conversation.ts";
+import type { ConversationActivities, HostActivities, ToolActivities } from "../protocol/activities.ts";
+import {
+  HEARTBEAT_TIMEOUT_MS,
+  HOST_RUN_TIMEOUT_MS,
+  HOST_START_TIMEOUT_MS,
+  WORKFLOW_TASK_TIMEOUT_MS,
+} from "../protocol/timing.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
 import { toolsQueue } from "../protocol/workflow.ts";
 
@@ -50,6 +56,22 @@ export const { stopTools } = proxyLocalActivities<ConversationActivities>({
 /** Activities on the queue that only workers on this host poll. */
 export const toolsOn = (host: string): ActivityInterfaceFor<ToolActivities> =>
   proxyActivities<ToolActivities>({ ...EFFECT, taskQueue: toolsQueue(host) });
+
+/** Asks a host what it can enforce now. A host that does not answer is `unknown`; only a cancel rejects. */
+export async function sandboxOf(host: string): Promise<Sandbox> {
+  const { describeHost } = proxyActivities<HostActivities>({
+    taskQueue: toolsQueue(host),
+    scheduleToStartTimeout: HOST_START_TIMEOUT_MS,
+    startToCloseTimeout: HOST_RUN_TIMEOUT_MS,
+    retry: { maximumAttempts: 1 },
+  });
+  try {
+    return (await trusted(describeHost)({ host })).sandbox;
+  } catch (error) {
+    if (isCancellation(error)) throw error;
+    return { kind: "unknown", reason: `No worker answers for the tools of ${host}.` };
+  }
+}
 
 const ASK_AGAIN_AFTER_MS = 1_000;
 

@@ -7,8 +7,9 @@
  */
 import { ApplicationFailure, setHandler } from "@temporalio/workflow";
 import type { SignalDefinition, UpdateDefinition } from "@temporalio/common";
+import type { Sandbox } from "../machine/conversation.ts";
 import type { ConversationEvent } from "../machine/event.ts";
-import { messageExists } from "./activities.ts";
+import { messageExists, sandboxOf } from "./activities.ts";
 import * as contract from "../protocol/workflow.ts";
 import type { Lifecycle } from "./conversation.ts";
 import {
@@ -66,7 +67,9 @@ export function handleCommands(lifecycle: Lifecycle): void {
   });
   handleEvent(lifecycle, contract.downgradeUpdate, contract.downgradeSignal, {
     answer: modeOf,
-    eventOf: (input) => (isGiven(input) ? { kind: "user_request_downgrade" } : null),
+    // The validator judges everything but the sandbox, which only the host knows.
+    eventOf: (input) => (isGiven(input) ? downgradeWith({ kind: "available", abi: 0 }) : null),
+    complete: async (session) => downgradeWith(await lifecycle.nonCancellable(() => sandboxOf(session.host))),
   });
   handleEvent(lifecycle, contract.triggerContinuationUpdate, contract.triggerContinuationSignal, {
     answer: stateOf,
@@ -138,6 +141,8 @@ type EventCommand<Result> = {
   /** null: the input does not have the documented form. */
   readonly eventOf: (input: unknown) => ConversationEvent | null;
   readonly answer: (session: Session) => Result;
+  /** Makes the event that counts, after the validator and before it is applied. */
+  readonly complete?: (session: Session) => Promise<ConversationEvent>;
   /** Runs before the answer to an update whose event was ignored. */
   readonly onIgnored?: (event: ConversationEvent) => Promise<void>;
 };
@@ -146,12 +151,13 @@ function handleEvent<Result, UpdateInput, SignalInput>(
   lifecycle: Lifecycle,
   update: UpdateDefinition<Result, [UpdateInput]>,
   signal: SignalDefinition<[SignalInput]>,
-  { eventOf, answer, onIgnored }: EventCommand<Result>,
+  { eventOf, complete, answer, onIgnored }: EventCommand<Result>,
 ): void {
   setHandler(
     update,
     async (input) => {
-      const event = orThrow(eventOf(input));
+      const given = orThrow(eventOf(input));
+      const event = (await complete?.(await sessionFor(lifecycle, input))) ?? given;
       const { session, applied } = await inSession(lifecycle, input, (open) => ({
         session: open,
         applied: applyOrThrow(open, event),
@@ -161,8 +167,15 @@ function handleEvent<Result, UpdateInput, SignalInput>(
     },
     { validator: (input: UpdateInput) => validate(lifecycle, input, orThrow(eventOf(input))) },
   );
-  setHandler(signal, (input) => take(lifecycle, signal.name, () => eventOf(input)));
+  setHandler(signal, async (input) => {
+    const given = eventOf(input);
+    const session = given === null || complete === undefined ? null : await lifecycle.ready();
+    const event = session === null ? given : ((await complete?.(session)) ?? given);
+    await take(lifecycle, signal.name, () => event);
+  });
 }
+
+const downgradeWith = (sandbox: Sandbox) => ({ kind: "user_request_downgrade", sandbox }) as const;
 
 const revisionOf = ({ outbox }: Session): contract.Accepted => ({ revision: outbox.revision });
 

@@ -122,8 +122,8 @@ export async function perform(
         })
         .catch(nothingIfCancelled);
     case "spawn_sub_agent": {
-      const { subAgent } = operation;
-      const outcome = await scope.run(() => subAgents.run(subAgent, committer.flush()));
+      const { subAgent, mode } = operation;
+      const outcome = await scope.run(() => subAgents.run(subAgent, mode, committer.flush()));
       return { kind: "sub_agent_finished", id: subAgent.id, outcome };
     }
   }

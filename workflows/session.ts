@@ -99,6 +99,11 @@ export class Session {
     return this.#conversation;
   }
 
+  /** Where the conversation's tools run. */
+  get host(): string {
+    return this.#fixed.config.host;
+  }
+
   get isSubAgent(): boolean {
     return this.#fixed.context.isSubAgent;
   }

@@ -15,7 +15,7 @@ import {
   type Workflow,
 } from "@temporalio/workflow";
 import type { Context } from "../machine/context.ts";
-import type { SubAgentOutcome, SubAgentTask } from "../machine/conversation.ts";
+import type { Mode, Sandbox, SubAgentOutcome, SubAgentTask } from "../machine/conversation.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { WORKFLOW_TASK_TIMEOUT_MS } from "../protocol/timing.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
@@ -25,6 +25,7 @@ import {
   type ConversationStart,
   type CreateInput,
 } from "../protocol/workflow.ts";
+import { sandboxOf } from "./activities.ts";
 import { attributesOf } from "./visibility.ts";
 
 type SubAgentWorkflow = (start: ConversationStart) => Promise<SubAgentOutcome | null>;
@@ -36,6 +37,10 @@ const NOT_STARTED: SubAgentOutcome = {
   errorKind: "interrupted",
 };
 const UNENDING: SubAgentOutcome = { error: "Its workflow could not be ended.", errorKind: "interrupted" };
+const unrestrainable = (reason: string): SubAgentOutcome => ({
+  error: `Not started: the host could not find out whether it can enforce Restricted mode. ${reason}`,
+  errorKind: "unknown",
+});
 const GONE: SubAgentOutcome = { error: "The sub-agent was removed.", errorKind: "interrupted" };
 
 /** `subAgentContext`: the context of sub-agents that have the parent's model. */
@@ -50,6 +55,7 @@ export class SubAgents {
   /** The sub-agents that were ordered here and have not ended; null before the workflow has started. */
   readonly #handles = new Map<string, Handle | null>();
   readonly #stopped = new Set<string>();
+  #asking: Promise<Sandbox> | null = null;
 
   constructor(parent: Parent) {
     this.#parent = parent;
@@ -61,13 +67,15 @@ export class SubAgents {
    *
    * @param committed resolves when the state that waits for it is in Postgres.
    */
-  async run(task: SubAgentTask, committed: Promise<void>): Promise<SubAgentOutcome> {
+  async run(task: SubAgentTask, mode: Mode, committed: Promise<void>): Promise<SubAgentOutcome> {
     const { id } = task;
     this.#handles.set(id, null);
     try {
       await committed;
+      const sandbox = await this.#sandbox();
       if (this.#stopped.has(id)) return NOT_STARTED;
-      const createInput = createInputOf(task, this.#parent);
+      if (sandbox.kind === "unknown") return unrestrainable(sandbox.reason);
+      const createInput = createInputOf(task, this.#parent, { sandbox, parentMode: mode });
       const handle = await startChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
         ...childOptions(id),
         args: [{ conversationId: id, createInput }],
@@ -83,6 +91,12 @@ export class SubAgents {
       this.#handles.delete(id);
       this.#stopped.delete(id);
     }
+  }
+
+  /** One question to the host for all sub-agents that start together. */
+  #sandbox(): Promise<Sandbox> {
+    this.#asking ??= sandboxOf(this.#parent.config.host).finally(() => (this.#asking = null));
+    return this.#asking;
   }
 
   /**
@@ -157,19 +171,27 @@ const childOptions = (workflowId: string) => ({
   parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
 });
 
-/** REQ-BED-018: Restricted whenever the sandbox works, whatever the parent's mode. */
-function createInputOf(task: SubAgentTask, { config, subAgentContext }: Parent): CreateInput {
+/**
+ * REQ-BED-018: Restricted whenever the sandbox works, whatever the parent's mode. Without a sandbox a sub-agent has its
+ * parent's mode: a Restricted parent on a host that has lost its sandbox must not get rights by a sub-agent.
+ */
+function createInputOf(
+  task: SubAgentTask,
+  { config, subAgentContext }: Parent,
+  { sandbox, parentMode }: { readonly sandbox: Sandbox; readonly parentMode: Mode },
+): CreateInput {
   const model = task.model ?? config.model;
   return {
     config: {
       ...config,
       id: task.id,
       model,
+      sandbox,
       parentId: config.id,
       continuedFrom: null,
       userInitiated: false,
     },
-    mode: config.sandbox.available ? "restricted" : "unrestricted",
+    mode: sandbox.kind === "available" ? "restricted" : parentMode,
     title: null,
     seed: null,
     task: { messageId: `task-${task.id}`, text: task.task },

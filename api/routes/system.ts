@@ -83,7 +83,7 @@ const health = createRoute({
       content: {
         "application/json": {
           schema: z.object({ status: z.literal("ok"), sandbox: sandbox.nullable() }),
-          example: { status: "ok", sandbox: { available: true, abi: 7, reason: null } },
+          example: { status: "ok", sandbox: { kind: "available", abi: 7 } },
         },
       },
     },

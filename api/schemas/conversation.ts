@@ -6,11 +6,17 @@ import { delivery, imageBlock, newMessage, tokenUsage } from "./message.ts";
 import { state } from "./state.ts";
 
 /** The support for Restricted mode on a host. */
-export const sandbox = z.object({
-  available: z.boolean(),
-  abi: z.int().nullable().openapi({ description: "Of Landlock." }),
-  reason: z.string().nullable().openapi({ description: "Why there is none." }),
-});
+export const sandbox = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("available"), abi: z.int().openapi({ description: "Of Landlock." }) }),
+  z.object({
+    kind: z.literal("unavailable"),
+    reason: z.string().openapi({ description: "Why the kernel does not enforce it." }),
+  }),
+  z.object({
+    kind: z.literal("unknown"),
+    reason: z.string().openapi({ description: "Why the host could not find it out." }),
+  }),
+]);
 
 export const mode = z.enum(["restricted", "unrestricted"]);
 
@@ -67,7 +73,7 @@ export const conversation = answer<ConversationView>(
         model: "claude-sonnet-5-5",
         scripted: false,
         mode: "restricted",
-        sandbox: { available: true, abi: 7, reason: null },
+        sandbox: { kind: "available", abi: 7 },
         state: { kind: "idle" },
         queue: [],
         usage: {

@@ -1,4 +1,4 @@
-/** Text on its way to whoever watches: few notifications, nothing lost at the pace of a model, a bound beyond it. */
+/** Live text on its way to clients: few notifications, nothing lost at a model's pace, and a bound beyond it. */
 import fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createLiveText, GAP, RATE, type LiveTextOptions } from "../../activities/live-text.ts";
@@ -19,7 +19,7 @@ function collecting(options: Partial<LiveTextOptions<string>> = {}) {
   return { live, published };
 }
 
-/** The clock stands still but for what a test says. */
+/** Stops the clock; only the test advances it. */
 function stopClock(): void {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
@@ -27,7 +27,7 @@ function stopClock(): void {
 
 const joined = (published: readonly Published[]): string => published.map(([, text]) => text).join("");
 
-test("tokens of one block become one notification, blocks stay apart and in order", async () => {
+test("tokens of one block become one notification, and blocks stay separate and in order", async () => {
   const { live, published } = collecting();
   live.push("thinking 0", "h");
   live.push("thinking 0", "m");
@@ -42,7 +42,7 @@ test("tokens of one block become one notification, blocks stay apart and in orde
   ]);
 });
 
-test("what was pushed is published without being asked for", async () => {
+test("pushed text is published by itself after the interval", async () => {
   const { promise, resolve } = deferred<Published>();
   const publish = (...published: Published) => {
     resolve(published);
@@ -52,7 +52,7 @@ test("what was pushed is published without being asked for", async () => {
   expect(await promise).toEqual(["text", "soon"]);
 });
 
-test("property: nothing is lost, no character is split", async () => {
+test("property: no text is lost and no character is split", async () => {
   const token = fc.oneof(
     fc.string({ unit: "binary", maxLength: 60 }),
     fc.constantFrom("\n".repeat(40), '"\\'.repeat(30), "🙂".repeat(20), "\ud83d", "\ude42"),
@@ -74,7 +74,7 @@ test("property: nothing is lost, no character is split", async () => {
   );
 });
 
-test("a slow publisher gets one at a time and larger batches; a failing one loses only its notification", async () => {
+test("a slow publisher gets larger notifications one at a time; a failed one loses only its own text", async () => {
   const published: string[] = [];
   let running = 0;
   const { live } = collecting({
@@ -96,7 +96,7 @@ test("a slow publisher gets one at a time and larger batches; a failing one lose
   expect(published.length).toBeLessThan(10);
 });
 
-test("a flood is cut to what a second may have, and the gap is marked once", async () => {
+test("a flood is cut to the limit per second, and the gap is marked once", async () => {
   stopClock();
   const { live, published } = collecting();
   for (let n = 0; n < 1_000; n++) live.push("stdout", "x".repeat(1_000));
@@ -113,7 +113,7 @@ test("a flood of pieces that cannot be joined becomes a few notifications", asyn
   expect(joined(published).endsWith(GAP)).toBe(true);
 });
 
-test("while a publisher hangs no more waits for it than a second may have, however long", async () => {
+test("while a publisher hangs, at most one second's limit of text waits for it", async () => {
   stopClock();
   const { promise: released, resolve: release } = deferred<undefined>();
   const published: string[] = [];

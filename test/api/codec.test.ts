@@ -1,4 +1,4 @@
-/** The codec server for Temporal's command line: who may have payloads signed, and for what. */
+/** The codec server for Temporal's command line: it signs for one conversation, and only with the token. */
 import { expect, test } from "vitest";
 import { PayloadSignature } from "../../protocol/payload-signature.ts";
 import { startApi } from "./support.ts";
@@ -25,7 +25,7 @@ const bytesOf = ({ metadata, data }: typeof payload) => ({
   data: Buffer.from(data, "base64"),
 });
 
-test("what is encoded is signed for that conversation and no other, and decodes to what was given", async () => {
+test("an encoded payload is signed for that conversation and no other, and decodes to the original", async () => {
   const { status, body } = await ask("encode", { payloads: [payload] });
   expect(status).toBe(200);
   const [signed = payload] = body.payloads;
@@ -40,7 +40,7 @@ test("what is encoded is signed for that conversation and no other, and decodes 
   expect((await ask("decode", { payloads: [signed] })).body).toEqual({ payloads: [payload] });
 });
 
-test("nobody has anything signed without the token, and no page of another origin has", async () => {
+test("a request without the token, from another origin or of another content type gets nothing signed", async () => {
   for (const name of ["encode", "decode"] as const) {
     expect((await ask(name, { payloads: [payload] }, { authorization: "" })).status).toBe(401);
     expect((await ask(name, { payloads: [payload] }, { authorization: "Bearer other" })).status).toBe(401);
@@ -49,7 +49,7 @@ test("nobody has anything signed without the token, and no page of another origi
   }
 });
 
-test("an empty list stays one, however it is written; what is no payload is refused", async () => {
+test("an absent or empty list encodes to an empty list, and an invalid payload is refused", async () => {
   for (const body of [{}, { payloads: [] }])
     expect(await ask("encode", body)).toEqual({ status: 200, body: { payloads: [] } });
   expect((await ask("encode", { payloads: [{ data: "not base64!" }] })).status).toBe(422);

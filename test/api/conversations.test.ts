@@ -42,7 +42,7 @@ test("a new conversation is Restricted where the kernel enforces it, and can be 
     slug: "look-around",
     cwd: system.cwd,
     host: system.config.toolHost,
-    mode: sandbox.available ? "restricted" : "unrestricted",
+    mode: sandbox.kind === "available" ? "restricted" : "unrestricted",
     sandbox,
     state: { kind: "idle" },
     archived: false,
@@ -63,7 +63,7 @@ test("a first message is sent at once, and the answer comes", async () => {
   expect(messages[0]).toMatchObject({ id: "first", sequence: 1, display: { kind: "direct" } });
 });
 
-test("a directory that cannot be one is refused, and nothing is stored", async () => {
+test("an invalid working directory is refused, and nothing is stored", async () => {
   const file = join(system.cwd, "a file");
   await writeFile(file, "");
   for (const cwd of ["relative/path", "", file, "/does/not/exist", "/tmp/\0"]) {
@@ -77,7 +77,7 @@ test("a directory that cannot be one is refused, and nothing is stored", async (
   });
 });
 
-test("an id is given once, also to two at the same time", async () => {
+test("an id is given to one conversation only, also when several requests ask for it at the same time", async () => {
   const id = `mine_${randomUUID()}`;
   await create({ id });
   const again = await problemOf(await send("POST", "/api/conversations", { cwd: system.cwd, id }));
@@ -92,7 +92,7 @@ test("an id is given once, also to two at the same time", async () => {
   expect(answers.map((answer) => answer.status).sort()).toEqual([201, 409, 409]);
 });
 
-test("the same id and text is answered as it stands; another text is a conflict", async () => {
+test("a message sent again gets the same receipt; another text under its id is a conflict", async () => {
   const tag = system.model.script(randomUUID(), [say("One.")]);
   const { id } = await create();
   const path = `/api/conversations/${id}/messages`;
@@ -107,7 +107,7 @@ test("the same id and text is answered as it stands; another text is a conflict"
   expect(other).toMatchObject({ status: 409, code: "message_id_conflict" });
 });
 
-test("two texts under one id at the same time: one is told of the conflict", async () => {
+test("when two texts arrive under one id at the same time, one of them is a conflict", async () => {
   const { id } = await create();
   const path = `/api/conversations/${id}/messages`;
   const answers = await Promise.all([
@@ -145,7 +145,7 @@ test("a busy agent refuses a direct message, says so with its state, and takes a
   expect(delivered).toMatchObject({ status: 409, code: "already_delivered" });
 });
 
-test("the demo model can be steered while it works, and it is one cycle with the steer as a step", async () => {
+test("the demo model can be steered while it works, and the cycle shows the steer as a step", async () => {
   const { id } = await create();
   const path = `/api/conversations/${id}`;
   const go = join(system.cwd, `${id}.go`);
@@ -166,7 +166,7 @@ test("the demo model can be steered while it works, and it is one cycle with the
       { kind: "user", delivery: "direct" },
       { kind: "ai_block", groups: [{ kind: "bash", calls: [{ status: "completed" }] }] },
       { kind: "user", delivery: "steer" },
-      // It says what came of the first, and does the second.
+      // It reports the output of the first command and runs the second.
       { kind: "ai_block", item: { text: expect.stringContaining("first") as string }, groups: [] },
       { kind: "ai_block", groups: [{ kind: "bash", calls: [{ input: { command: "echo second" } }] }] },
       { kind: "ai_block", item: { text: expect.stringContaining("second") as string } },
@@ -174,7 +174,7 @@ test("the demo model can be steered while it works, and it is one cycle with the
   ]);
 });
 
-test("cancel is answered with cancelling or idle, and is no error when nothing runs", async () => {
+test("a cancel is answered with cancelling or idle, and is no error when nothing runs", async () => {
   const tag = system.model.script(randomUUID(), [say(toolCall("bash", { command: "sleep 60" }))]);
   const { id } = await create({ message: { text: `sleep ${tag}` } });
   await untilState(id, "tool_executing");
@@ -182,7 +182,7 @@ test("cancel is answered with cancelling or idle, and is no error when nothing r
   expect(cancelled.status).toBe(202);
   expect(["cancelling", "idle"]).toContain(((await bodyOf(cancelled))["state"] as Body)["kind"]);
   await untilState(id, "idle");
-  // Bodies that clients send who mean none.
+  // Clients without a body may still send its content type.
   for (const headers of [{}, { "content-type": "application/json" }]) {
     const again = await get(`/api/conversations/${id}/cancel`, { method: "POST", headers });
     expect(again.status).toBe(202);
@@ -190,8 +190,8 @@ test("cancel is answered with cancelling or idle, and is no error when nothing r
   }
 });
 
-test("modes: no upgrade by hand, no downgrade without a sandbox, no decision without a question", async () => {
-  // As if it had been made on a host without Landlock.
+test("an upgrade by hand, a downgrade without a sandbox and a decision without a question are refused", async () => {
+  // It is stored as on a host without Landlock.
   const { id } = await TestConversation.open(system);
   const up = await problemOf(await send("POST", `/api/conversations/${id}/mode`, { mode: "unrestricted" }));
   expect(up).toMatchObject({ status: 409, code: "approval_required" });
@@ -203,7 +203,7 @@ test("modes: no upgrade by hand, no downgrade without a sandbox, no decision wit
   expect(decided).toMatchObject({ status: 409, code: "no_pending_approval" });
 });
 
-test("a continuation ends a conversation, and another goes on from its summary", async () => {
+test("a continuation ends a conversation, and a new one goes on from its summary", async () => {
   const { id } = await create();
   const early = await problemOf(await send("POST", `/api/conversations/${id}/continuation`));
   expect(early).toMatchObject({ status: 409, code: "nothing_to_summarise" });
@@ -236,7 +236,7 @@ test("a continuation ends a conversation, and another goes on from its summary",
   expect((await bodyOf(await get(`/api/conversations/${id}`)))["continuedTo"]).toEqual([next["id"]]);
 });
 
-test("REQ-BED-021: the model of what continues reads the summary; seed, model and directory are the person's choice", async () => {
+test("REQ-BED-021: the model of a continuing conversation reads the summary; the person chooses seed, model and directory", async () => {
   const key = randomUUID();
   const tag = system.model.script(key, [say("Done."), say("We built a shed."), say("Go on.")]);
   const { id } = await create({ model: "claude-haiku-4-5" });
@@ -264,7 +264,7 @@ test("REQ-BED-021: the model of what continues reads the summary; seed, model an
   expect(bare).toMatchObject({ continuedFrom: id, cwd: system.cwd });
   const { messages } = await bodyOf(await get(`/api/conversations/${String(bare["id"])}/messages`));
   expect(messages).toEqual([]);
-  // What a conversation is asked with is settled when it begins.
+  // A conversation's model cannot change after its creation.
   for (const [method, path, body] of [
     ["PATCH", `/api/conversations/${nextId}`, { model: "claude-opus-5-5" }],
     ["POST", `/api/conversations/${nextId}/messages`, { text: "x", model: "claude-opus-5-5" }],
@@ -273,7 +273,7 @@ test("REQ-BED-021: the model of what continues reads the summary; seed, model an
   }
 });
 
-test("a title and the archive; a message takes it out again", async () => {
+test("title and archived flag can be changed, and a message takes a conversation out of the archive", async () => {
   const tag = system.model.script(randomUUID(), [say("Here.")]);
   const { id } = await create();
   const changed = await send("PATCH", `/api/conversations/${id}`, { title: "Shelf", archived: true });
@@ -284,7 +284,7 @@ test("a title and the archive; a message takes it out again", async () => {
   expect(await bodyOf(await get(`/api/conversations/${id}`))).toMatchObject({ archived: false });
 });
 
-test("removal stops the work, tells the streams and leaves nothing", async () => {
+test("a removal stops the work, sends conversation.deleted to the streams and leaves nothing", async () => {
   const tag = system.model.script(randomUUID(), [say(toolCall("bash", { command: "sleep 60" }))]);
   const { id } = await create({ message: { text: `sleep ${tag}` } });
   await untilState(id, "tool_executing");
@@ -298,7 +298,7 @@ test("removal stops the work, tells the streams and leaves nothing", async () =>
   expect((await send("DELETE", `/api/conversations/${id}`)).status).toBe(404);
 });
 
-test("removal of a conversation whose workflow was lost leaves nothing either", async () => {
+test("the removal of a conversation whose workflow was lost leaves nothing either", async () => {
   const { id } = await create({});
   await system.temporal.workflow.getHandle(id).terminate();
   expect((await send("DELETE", `/api/conversations/${id}`)).status).toBe(204);
@@ -310,6 +310,6 @@ test("directories are completed on the tool host", async () => {
   expect(directories).toContain(system.cwd);
 });
 
-test("ready when workers poll", async () => {
+test("/readyz answers 200 when workers poll", async () => {
   expect((await get("/readyz")).status).toBe(200);
 });

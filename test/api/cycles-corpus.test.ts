@@ -1,6 +1,6 @@
 /**
- * A corpus of conversations with the scripted model, in the running system: the cycles that the API shows of each are
- * those of a second, naive implementation. What happens in them is drawn from a fixed seed; the counts are printed.
+ * A corpus of conversations with the scripted model in the running system: for each, the API's cycles equal those of a
+ * second, naive implementation. A fixed seed draws the events of each conversation; the test prints the counts.
  */
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ import {
 } from "../../local/scripted/script.ts";
 import type { Cycle } from "../../machine/cycles.ts";
 import type { Message } from "../../machine/message.ts";
-import { sandboxOfHost } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { naiveCycles } from "../machine/cycles-naive.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
@@ -27,7 +27,7 @@ const AT_ONCE = 8;
 const SEED = 20_260_131;
 const LEAST = 10;
 
-const { available, reason } = await sandboxOfHost();
+const { available, reason } = await hostSandbox();
 if (!available) console.warn(`SKIPPED, approvals in the corpus: ${reason ?? ""}`);
 
 /** xorshift32: the same choices in every run. */
@@ -50,7 +50,7 @@ class Choices {
 const system = await startSystem();
 const { get, send } = startApiOn(system);
 
-/** One conversation, and what its model is to answer next. */
+/** One conversation and the next answers of its model. */
 class Story {
   readonly conversation: TestConversation;
   readonly #answers: Answer[] = [];
@@ -81,7 +81,7 @@ class Story {
     await this.#run([...this.#rounds(), say("Done.")]);
   }
 
-  /** In the middle of an answer, with calls after it or none; or with a run-stop between. */
+  /** The steer arrives in the middle of an answer, with or without calls after it; a run_stop may come between. */
   async steered(): Promise<void> {
     await this.#interject("steer", [...this.#rounds(), say("As you say.")]);
   }
@@ -135,7 +135,7 @@ class Story {
   async #interject(delivery: "steer" | "followUp", more: readonly Answer[]): Promise<void> {
     const held = hold();
     const calls = this.#choose.below(2) === 0 ? [] : [this.#call()];
-    // With a call the run goes on, and has to end before a follow-up's begins.
+    // After a call the run goes on; it has to end before the follow-up's run begins.
     const end = calls.length > 0 && delivery === "followUp" ? [say("Done.")] : [];
     this.#answers.push(say("Half ", held, "way.", ...calls), ...end, ...more);
     await this.#say();
@@ -183,7 +183,7 @@ class Story {
   }
 }
 
-/** How many there are of what the corpus has to hold. */
+/** Counts of the kinds that the corpus has to contain. */
 function countsOf(messages: readonly Message[]): Record<string, number> {
   const count = (holds: (message: Message) => boolean): number => messages.filter(holds).length;
   const results = messages.flatMap((message) => (message.type === "tool" ? [...message.content] : []));
@@ -199,7 +199,7 @@ function countsOf(messages: readonly Message[]): Record<string, number> {
 }
 
 test(
-  "200 conversations: their cycles are those of the naive implementation",
+  "the cycles of 200 conversations equal those of the naive implementation",
   { timeout: 300_000 },
   async () => {
     const choose = new Choices(SEED);
@@ -207,7 +207,7 @@ test(
     let left = CONVERSATIONS;
     const tell = async (): Promise<void> => {
       while (left-- > 0) {
-        // Drawn before anything is waited for: what others do meanwhile changes nothing.
+        // Drawn before the first await, so that concurrent conversations do not change the choices.
         const own = new Choices(1 + choose.below(2 ** 30));
         const story = await Story.begin(own);
         for (let turns = 1 + own.below(2); turns > 0; turns--) await story.turn();

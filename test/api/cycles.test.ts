@@ -1,4 +1,4 @@
-/** `GET …/cycles`: pages of cycles are those of the whole conversation. What a cycle is: test/machine/. */
+/** `GET …/cycles`: the pages hold the cycles of the whole conversation. Not here: what a cycle is (test/machine/). */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cycle as cycleSchema } from "../../api/schemas/cycle.ts";
@@ -41,7 +41,7 @@ const stop: MessageBody = { type: "run_stop", actor: "system", content: [{ reaso
 const stored = (bodies: readonly MessageBody[]): Message[] =>
   bodies.map((body, index) => message(index + 1, body));
 
-test("both views are as they are described", async () => {
+test("both views have their documented shape", async () => {
   const messages = stored([note, user("direct"), agent, tool, user("steer"), stop, note]);
   const { id } = await createConversation(db, { messages });
   const [before, root, output, result, steer, , after] = messages.map((each) => each.id);
@@ -92,7 +92,7 @@ test("paging back by the first cycle's id gives every cycle once, and every mess
   );
 });
 
-test("a sequence in the middle of a cycle does not cut it", async () => {
+test("a `before` sequence in the middle of a cycle does not cut that cycle", async () => {
   const messages = stored([
     user("direct"),
     stop,
@@ -115,7 +115,7 @@ test("a sequence in the middle of a cycle does not cut it", async () => {
   expect(roots(await cycles(id, "?before=1"))).toEqual([]);
 });
 
-test("what is not there or not valid is refused", async () => {
+test("an unknown conversation is a 404 and an invalid query a 422; an empty conversation has no cycles", async () => {
   const { id } = await createConversation(db);
   expect(await cycles(id)).toEqual({ cycles: [], between: [] });
   expect(await problemOf(await get("/api/conversations/unknown/cycles"))).toMatchObject({ status: 404 });

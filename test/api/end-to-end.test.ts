@@ -1,6 +1,6 @@
 /**
- * A person's sessions over plain fetch, on the whole system: what is answered, streamed and read afterwards is one
- * and the same, and has the shapes of docs/http.md. REQ-BED-001, 002, 004, 005, 006, 010, 011, 012, 016, 017, 021.
+ * A person's sessions over plain fetch on the whole system: answers, events and later reads agree with each other, and
+ * have the shapes of docs/http.md. REQ-BED-001, 002, 004, 005, 006, 010, 011, 012, 016, 017, 021.
  */
 import { randomUUID } from "node:crypto";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
@@ -70,8 +70,8 @@ async function untilState(id: string, kind: string): Promise<Shown> {
 }
 
 /**
- * How many events the workflow's history has. Workflow tasks are not counted: the server records one that refused
- * an update, and nothing else, if an activity's heartbeat falls into it.
+ * Number of events in the workflow's history, without those of workflow tasks: the server also records a task that only
+ * rejected an update if an activity's heartbeat falls into it.
  */
 async function eventsInHistory(id: string): Promise<number> {
   const { events } = await system.temporal.workflow.getHandle(id).fetchHistory();
@@ -89,7 +89,7 @@ const script = (...answers: Parameters<typeof system.model.script>[1] & readonly
 const UUIDV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-test("a session: what is streamed is what is stored, and all of it has the documented shape", async () => {
+test("a session's events equal what is stored, and everything has the documented shape", async () => {
   await writeFile(join(system.cwd, "hello.txt"), "hello from a file\n");
   const tag = script(
     say(
@@ -115,7 +115,7 @@ test("a session: what is streamed is what is stored, and all of it has the docum
   await events.until(entering("idle"));
   const seen = events.received.slice(2);
 
-  // Events: numbered without gaps where durable, each as its schema says.
+  // Durable events are numbered without gaps; each event matches its schema.
   const durable = seen.filter((event) => event.id !== null);
   expect(durable.map((event) => event.id)).toEqual(
     durable.map((_event, index) => (durable[0]?.id ?? 0) + index),
@@ -129,7 +129,7 @@ test("a session: what is streamed is what is stored, and all of it has the docum
   expect(new Set(states.map((event) => event.data["cycleId"]))).toEqual(new Set([sent["messageId"]]));
   expect(seen.map((event) => event.name)).toContain("usage.changed");
 
-  // Messages: those that were streamed.
+  // The stored messages are those that were streamed.
   const stored = await messagesOf(id);
   expect(stored.map((found) => found.type)).toEqual(["user", "agent", "tool", "agent", "run_stop"]);
   expect(seen.filter((event) => event.name === "message.added").map((event) => event.data)).toEqual(stored);
@@ -149,7 +149,7 @@ test("a session: what is streamed is what is stored, and all of it has the docum
   expect(output).toContain("hello from a file");
   expect(output).toContain("oops");
 
-  // Deltas: together they are the text of the answer they announce.
+  // The deltas add up to the text of the answer.
   const said = (name: string, requestId: string) =>
     seen
       .filter((event) => event.name === name && event.data["requestId"] === requestId)
@@ -164,7 +164,7 @@ test("a session: what is streamed is what is stored, and all of it has the docum
   expect(outputs.every((data) => data["toolCallId"] === tool.content[0].toolCallId)).toBe(true);
   expect(new Set(outputs.map((data) => data["stream"]))).toEqual(new Set(["stdout", "stderr"]));
 
-  // The conversation: complete, and its sums are those of the answers.
+  // The conversation is complete, and its sums are those of the answers.
   const shown = await conversationOf(id);
   expect(conversationSchema.parse(shown)).toEqual(shown);
   expect(shown).toMatchObject({
@@ -181,7 +181,7 @@ test("a session: what is streamed is what is stored, and all of it has the docum
   const { conversations } = await read("/api/conversations");
   expect(conversations).toContainEqual(shown);
 
-  // Cycles: the same run, for people and as the model was served.
+  // Both views of the cycles show the same run: steps for people, rounds as the model was asked.
   const steps = await read(at(id, "/cycles"));
   const rounds = await read(at(id, "/cycles?view=rounds"));
   for (const page of [steps, rounds]) {
@@ -224,7 +224,7 @@ test("a session: what is streamed is what is stored, and all of it has the docum
     ],
   });
 
-  // A stream that was interrupted goes on where it was; the list was told, too.
+  // A resumed stream continues after the given event; the list stream had the changes, too.
   const half = durable[Math.floor(durable.length / 2)];
   const resumed = await follow(id, { headers: { "last-event-id": String(half?.id) } });
   await resumed.until("synced");
@@ -239,7 +239,7 @@ test("a session: what is streamed is what is stored, and all of it has the docum
   await Promise.all([events, resumed, list].map((stream) => stream.cancel()));
 });
 
-test("REQ-BED-002: of a message to a busy conversation nothing enters the workflow's history, and its id stays free", async () => {
+test("REQ-BED-002: a message to a busy conversation leaves nothing in the workflow's history, and its id stays free", async () => {
   const held = hold();
   const tag = script(say("working ", held), say("And now you."));
   const id = await create({ message: { text: `go ${tag}` } });
@@ -265,7 +265,7 @@ test("REQ-BED-002: of a message to a busy conversation nothing enters the workfl
   await untilState(id, "idle");
 });
 
-test("waiting messages: shown, answered alike before and after delivery, withdrawn for good", async () => {
+test("queued messages are shown, can be sent again before and after delivery, and stay withdrawn", async () => {
   const held = hold();
   const tag = script(
     say("working ", held, toolCall("ls", { path: "." })),
@@ -289,7 +289,7 @@ test("waiting messages: shown, answered alike before and after delivery, withdra
   expect((await send("DELETE", at(id, "/queue/gone"))).status).toBe(204);
   const queue = ((await conversationOf(id))["queue"] as Shown[]).map((waiting) => waiting["messageId"]);
   expect(queue).toEqual(["steer", "follow-up"]);
-  // What an id stood for once is over: no receipt for a message that will never be delivered.
+  // The id of a withdrawn message gets no receipt again: the message will never be delivered.
   const again = await send("POST", at(id, "/messages"), {
     id: "gone",
     text: "Never mind.",
@@ -344,7 +344,7 @@ test("a message cannot have the id of an answer or a result", async () => {
   await untilState(id, "idle");
 });
 
-test("cancel: the request's answer is not kept, and `clearQueue` drops what waits", async () => {
+test("a cancel drops the request's answer, and `clearQueue` drops the queued messages", async () => {
   const [held, again] = [hold(), hold()];
   const tag = script(say("half an ", held, "answer"), say("followed ", again), say("Whole."));
   const id = await create({ message: { text: `go ${tag}` } });
@@ -366,7 +366,7 @@ test("cancel: the request's answer is not kept, and `clearQueue` drops what wait
   expect(JSON.stringify(await messagesOf(id))).toContain("Whole.");
 });
 
-test("cancel of a tool: what it had printed stays, the rest is skipped, and idle is said once", async () => {
+test("a cancelled tool keeps its output, the remaining calls are skipped, and idle is announced once", async () => {
   const tag = script(
     say(
       toolCall("bash", { command: "echo begun; sleep 60" }),
@@ -394,7 +394,7 @@ test("cancel of a tool: what it had printed stays, the rest is skipped, and idle
   await expect(readFile(join(system.cwd, "never.txt"))).rejects.toThrow("ENOENT");
 });
 
-test("an error is shown with its kind; the next message recovers, and a summary can be asked for from it", async () => {
+test("an error is shown with its kind; the next message recovers, and a continuation can start from it", async () => {
   const tag = script(
     fail("authentication_error"),
     say("Better."),
@@ -417,7 +417,7 @@ test("an error is shown with its kind; the next message recovers, and a summary 
   expect((await events.until("context.exhausted")).data).toEqual({ summary: "In short." });
   await events.cancel();
 
-  // What is over stays readable, and takes nothing any more.
+  // An exhausted conversation stays readable and accepts nothing more.
   const refused = await problemOf(await send("POST", at(id, "/continuation")));
   expect(refused).toMatchObject({ status: 409, code: "context_exhausted", summary: "In short." });
   const mode = await problemOf(
@@ -429,7 +429,7 @@ test("an error is shown with its kind; the next message recovers, and a summary 
     content: [{ summary: "In short." }],
   });
 
-  // A new one goes on in another directory, without the summary.
+  // A new conversation goes on in another directory, without the summary.
   const elsewhere = join(system.cwd, "elsewhere");
   await mkdir(elsewhere);
   const next = await create({ cwd: elsewhere, continuedFrom: { id, seed: false } });
@@ -441,7 +441,7 @@ test("an error is shown with its kind; the next message recovers, and a summary 
   });
 });
 
-test("the archive: puts to rest first, is left by a message, and can be emptied", async () => {
+test("archiving stops the work first, a message takes the conversation out again, and it can be removed", async () => {
   const tag = script(say(toolCall("bash", { command: "sleep 60" })), say("Back."));
   const id = await create({ message: { text: `go ${tag}` } });
   await untilState(id, "tool_executing");
@@ -451,7 +451,7 @@ test("the archive: puts to rest first, is left by a message, and can be emptied"
   const ids = async (query: string) =>
     ((await read(`/api/conversations?${query}`))["conversations"] as Shown[]).map((found) => found["id"]);
   expect([(await ids("")).includes(id), (await ids("archived=true")).includes(id)]).toEqual([false, true]);
-  // Looking at it, and cancelling what is not there, leaves it where it is.
+  // A cancel with nothing to stop, or archiving again, leaves it archived.
   expect(await bodyOf(await send("POST", at(id, "/cancel")))).toEqual({ state: { kind: "idle" } });
   expect(await bodyOf(await send("PATCH", at(id), { archived: true }))).toMatchObject({ archived: true });
 
@@ -472,13 +472,13 @@ test("the archive: puts to rest first, is left by a message, and can be emptied"
   for (const rest of ["", "/messages", "/cycles", "/children", "/events"]) {
     expect(await problemOf(await get(at(id, rest))), rest).toMatchObject({ status: 404, code: "not_found" });
   }
-  // The id is free again, and nothing of the old one comes back.
+  // The id is free again, and nothing of the old conversation comes back.
   await create({ id });
   expect(await conversationOf(id)).toMatchObject({ archived: false, lastEvent: 0 });
   expect(await messagesOf(id)).toEqual([]);
 });
 
-/** A conversation as it is stored in the middle of something; its workflow starts when it is asked. */
+/** Stores a conversation in the given state; its workflow starts at the first request. */
 async function stored(
   conversation: Partial<Conversation>,
   changes: object = {},
@@ -490,9 +490,9 @@ async function stored(
   return (await createConversation(served.db, fields, { config: fixed })).id;
 }
 
-const SANDBOX = { available: true, abi: 7, reason: null };
+const SANDBOX = { kind: "available", abi: 7 } as const;
 
-/** Restricted, and the agent asks for more. */
+/** A Restricted conversation whose agent asks for an upgrade. */
 async function asking(queue: readonly QueuedMessage[] = []): Promise<{ id: string; toolCallId: string }> {
   const tag = script(say("Thank you."));
   const root = randomUUID();
@@ -542,7 +542,7 @@ async function asking(queue: readonly QueuedMessage[] = []): Promise<{ id: strin
 test.each([
   ["approve", "unrestricted"],
   ["deny", "restricted"],
-])("an upgrade that is asked for: %s, once, for the call that asks", async (decision, mode) => {
+])("the decision to %s an upgrade counts once, and only for the call that asks", async (decision, mode) => {
   const { id, toolCallId } = await asking();
   const events = await follow(id);
   await events.until("synced");
@@ -577,7 +577,7 @@ test.each([
   await events.cancel();
 });
 
-test("a sub-agent takes orders from its parent alone", async () => {
+test("a sub-agent accepts no message, continuation or mode from a person, and is removed with its parent", async () => {
   const parentId = await create();
   const id = await stored(
     { state: { kind: "completed", result: "done", success: true } },
@@ -598,7 +598,7 @@ test("a sub-agent takes orders from its parent alone", async () => {
   expect((await get(at(id))).status).toBe(404);
 });
 
-test("a full queue takes nothing more until one is withdrawn", async () => {
+test("a full queue accepts no message until one is withdrawn", async () => {
   const queue = Array.from({ length: 32 }, (_, index) => queued(`number ${index}`, `q${index}`));
   const { id } = await asking(queue);
   const more = { id: "more", text: "One more.", delivery: "followUp" };
@@ -610,7 +610,7 @@ test("a full queue takes nothing more until one is withdrawn", async () => {
   expect(await conversationOf(id)).toMatchObject({ queue: [], state: { kind: "idle" } });
 });
 
-test("text comes back as it was sent, up to the longest, but for what a database cannot store", async () => {
+test("text up to the limit comes back as sent, except for characters that Postgres cannot store", async () => {
   const tag = script(say("Read."), say("Read."), say("Read."));
   const id = await create();
   for (const [sent, stored] of [
@@ -627,7 +627,7 @@ test("text comes back as it was sent, up to the longest, but for what a database
   }
 });
 
-test("the limit of the context comes near: told once, with the numbers", async () => {
+test("the context warning is sent once, with its numbers", async () => {
   const tokens = { input_tokens: 850_000, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
   const full = { usage: { ...tokens, output_tokens: 1 } };
   const tag = script(answer(["Much."], full), answer(["More."], full));
@@ -700,7 +700,7 @@ test("bad input is refused with its code, and leaves no trace in the rows or the
     ["POST", at(id, "/messages"), { text: " \n " }, 422, "invalid_request"],
     ["POST", at(id, "/messages"), { text: ["x"] }, 422, "invalid_request"],
     ["POST", at(id, "/messages"), { text: "x", delivery: null }, 422, "invalid_request"],
-    // Ignored, a misspelt field would make another message of it.
+    // If it were ignored, a misspelt field would make another message of it.
     ["POST", at(id, "/messages"), { text: "x", delivry: "steer" }, 422, "invalid_request"],
     ["POST", "/api/conversations", { cwd: system.cwd, mode: "unrestricted" }, 422, "invalid_request"],
     ["POST", at(id, "/messages"), { text: "x".repeat(256 * 1024 + 1) }, 413, "payload_too_large"],
@@ -744,7 +744,7 @@ test("bad input is refused with its code, and leaves no trace in the rows or the
   expect(served.reports).toEqual([]);
 });
 
-test("a client that goes away leaves no stream behind", async () => {
+test("a client that disconnects leaves no stream behind", async () => {
   const open = async () =>
     Number(/^bedrock_event_streams (\d+)$/m.exec(await (await get("/metrics")).text())?.[1]);
   const id = await create();
@@ -762,12 +762,12 @@ test("a client that goes away leaves no stream behind", async () => {
 });
 
 test("probes, documents and unknown paths answer over the wire as documented", async () => {
-  // Asked while nothing is known, it answers all the same, and knows it soon.
+  // It answers even before the sandbox is known, and knows it soon after.
   await expect
     .poll(() => read("/healthz"))
     .toMatchObject({
       status: "ok",
-      sandbox: { available: expect.any(Boolean) as boolean },
+      sandbox: { kind: expect.stringMatching(/available/) as string },
     });
   expect(await read("/readyz")).toEqual({ ready: true });
   expect(await read("/openapi.json")).toMatchObject({ openapi: "3.1.0" });

@@ -1,6 +1,6 @@
 /**
- * Nothing is missed and nothing comes twice between replay and tail, whoever commits while clients come and go.
- * The numbers that a client has seen are 1, 2, 3, … whatever happens.
+ * A client misses no event and gets none twice between replay and tail, while others commit and clients come and go.
+ * The numbers that a client has seen are always 1, 2, 3, …
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ async function write(
   return { id, done: commitAll() };
 }
 
-/** Reads to the event `last` in visits of so many events, and goes on where it was, as a client does. */
+/** Reads up to the event `last` in visits of so many events each, and resumes after the last event seen. */
 async function readInVisits(
   api: TestApi,
   id: string,
@@ -76,7 +76,7 @@ test("clients that come and go at any time see every number once, in order", asy
   );
 });
 
-test("many clients at once, more events than are read at a time", async () => {
+test("many clients at once see every number once, also with more events than one read returns", async () => {
   const api = await startApi();
   const { id, done } = await write(
     api,
@@ -88,7 +88,7 @@ test("many clients at once, more events than are read at a time", async () => {
   for (const numbers of seen) expect(numbers).toEqual(consecutive(401));
 });
 
-test("connections to Postgres that break in the middle, the listening one too, cost nothing but time", async () => {
+test("broken connections to Postgres, the listening one too, delay events and lose none", async () => {
   const api = await startApi();
   const sizes = Array.from({ length: 60 }, () => 2);
   const { id, head } = await createConversation(api.db, { notices: [warned] });

@@ -24,7 +24,7 @@ async function add(id: string, head: Revision, fields: Fields): Promise<Revision
   return next;
 }
 
-/** What a state's change commits. */
+/** The fields that a change of state commits. */
 const into = (state: State): Fields => ({
   conversation: valueWith({ state }),
   notices: [{ name: "state.changed", data: { state, cycleId: "m1" } }],
@@ -32,7 +32,7 @@ const into = (state: State): Fields => ({
 
 const warnings = (count: number): Fields => ({ notices: Array.from({ length: count }, () => warned) });
 
-test("without a cursor: snapshot, synced, then what happens, under its numbers", async () => {
+test("a stream without a cursor sends a snapshot, synced, then each new event with its number", async () => {
   const { id, head } = await createConversation(db, {
     messages: [userMessage(1, "hello", "m1")],
     notices: [warned],
@@ -81,7 +81,7 @@ test.each([
   ["header", "", { "last-event-id": "3" }],
   ["query", "?after=3", {}],
   ["header before query", "?after=1", { "last-event-id": "3" }],
-])("with a cursor in the %s: what was missed, synced, then live", async (_, query, headers) => {
+])("a cursor in the %s replays the missed events, then synced and new events", async (_, query, headers) => {
   const { id, head } = await createConversation(db, warnings(130));
   const events = await follow(id, query, headers);
   await events.until("synced");
@@ -94,7 +94,7 @@ test.each([
   await events.cancel();
 });
 
-test("a cursor at the end replays nothing; at 0, everything", async () => {
+test("a cursor at the end replays nothing, a cursor at 0 everything", async () => {
   const { id } = await createConversation(db, warnings(2));
   const atEnd = await follow(id, "?after=2");
   expect(await atEnd.next()).toMatchObject({ name: "synced", data: { lastEvent: 2 } });
@@ -105,7 +105,7 @@ test("a cursor at the end replays nothing; at 0, everything", async () => {
 });
 
 test.each(["3", "99999999999999999999", "-1", "1.5", "abc", "0x1"])(
-  "cursor %s is unknown: resync",
+  "the unknown cursor %s gets a resync and a snapshot",
   async (cursor) => {
     const { id } = await createConversation(db, warnings(2));
     const events = await follow(id, `?after=${cursor}`);
@@ -114,7 +114,7 @@ test.each(["3", "99999999999999999999", "-1", "1.5", "abc", "0x1"])(
   },
 );
 
-test("removal is told, to sub-agents' streams too, and ends them", async () => {
+test("a removal sends conversation.deleted to the streams, those of sub-agents too, and ends them", async () => {
   const { id } = await createConversation(db);
   const child = await createConversation(db, {}, { config: { parentId: id, userInitiated: false } });
   const streams = await Promise.all([follow(id), follow(child.id), follow(id, "?after=0")]);
@@ -128,7 +128,7 @@ test("removal is told, to sub-agents' streams too, and ends them", async () => {
 
 const requesting: State = { kind: "llm_requesting", attempt: 1, requestId: "r1", retry: null };
 
-test("live text has no id and comes between the events that it belongs between", async () => {
+test("live text has no id, and is sent only while its own request or tool runs", async () => {
   const { id, head } = await createConversation(db);
   const events = await follow(id);
   await events.until("synced");
@@ -175,20 +175,20 @@ test("a client that comes in the middle of an answer gets its further text, with
   }
 });
 
-test("an idle stream says something from time to time", async () => {
+test("an idle stream sends comments as heartbeats", async () => {
   const { id } = await createConversation(db);
   const events = await follow(id);
   expect((await events.until((event) => event.name === null)).id).toBeNull();
   await events.cancel();
 });
 
-test("a client that takes nothing is cut off; another on the same conversation notices nothing", async () => {
+test("a client that stops reading is disconnected, and another one on the same conversation is not affected", async () => {
   const { id, head } = await createConversation(db);
   await add(id, head, into(requesting));
   const deps = { ...started, report: () => undefined, heartbeatMs: 60_000 };
   const slow = await openConversationStream(deps, id, null);
   const reader = slow.readable.getReader();
-  // Takes the snapshot and `synced`, and then nothing.
+  // It reads the snapshot and `synced`, and nothing after that.
   await reader.read();
   await reader.read();
   const events = await follow(id);
@@ -207,7 +207,7 @@ test("a client that takes nothing is cut off; another on the same conversation n
   await events.cancel();
 });
 
-test("a client that does not even take a snapshot is cut off after two heartbeats", async () => {
+test("a client that does not read the snapshot is disconnected after two heartbeats", async () => {
   const { id } = await createConversation(db);
   const deps = { ...started, report: () => undefined, heartbeatMs: 20 };
   const slow = await openConversationStream(deps, id, null);
@@ -215,7 +215,7 @@ test("a client that does not even take a snapshot is cut off after two heartbeat
   expect(slow.waiting).toBe(0);
 });
 
-test("the list: new, renamed, archived, at work and removed conversations, sub-agents left out", async () => {
+test("the list stream reports new, renamed, archived, working and removed conversations, but no sub-agents", async () => {
   const list = new EventReader(await get("/api/events"));
   expect(await list.next()).toMatchObject({ name: "synced", id: null });
   const { id, head } = await createConversation(db, {}, { title: "Listed" });
@@ -236,7 +236,7 @@ test("the list: new, renamed, archived, at work and removed conversations, sub-a
   await list.cancel();
 });
 
-test("streams end when the process does", async () => {
+test("streams end when the process ends", async () => {
   const own = await startApi();
   const { id } = await createConversation(own.db);
   const one = new EventReader(await own.get(`/api/conversations/${id}/events`));

@@ -1,4 +1,4 @@
-/** Who may ask: an API on a loopback port is within reach of every web page. */
+/** Which requests the API accepts: every web page can reach a loopback port. */
 import { describe, expect, test } from "vitest";
 import { BODY_LIMIT } from "../../api/bodies.ts";
 import { createConversation } from "../db/fixtures.ts";
@@ -9,7 +9,7 @@ const LIST = "/api/conversations";
 
 describe("Host", () => {
   test.each(["localhost:3000", "127.0.0.1", "127.0.0.1:8080", "[::1]:3000", "LOCALHOST"])(
-    "%s is ours",
+    "%s is accepted",
     async (host) => {
       expect((await get(LIST, { headers: { host } })).status).toBe(200);
     },
@@ -23,17 +23,17 @@ describe("Host", () => {
     "192.168.1.5",
     "::",
     "",
-  ])("%j is not: a rebound name", async (host) => {
+  ])("%j is refused as a rebound name", async (host) => {
     const answer = await problemOf(await get(LIST, { headers: { host } }));
     expect(answer).toMatchObject({ status: 403, code: "forbidden_origin" });
   });
 
-  test("a rebound name in the request line is not ours either", async () => {
+  test("a rebound name in the request line is refused, too", async () => {
     const answer = await problemOf(await get("http://evil.example/api/conversations"));
     expect(answer).toMatchObject({ status: 403, code: "forbidden_origin" });
   });
 
-  test("the configured address is ours, and where all addresses are listened on, any is", async () => {
+  test("the configured address is accepted; an API that listens on all addresses accepts any name", async () => {
     const named = await startApi({ host: "192.168.1.5", apiToken: "secret" });
     const authorization = "Bearer secret";
     expect((await named.get(`http://192.168.1.5:3000${LIST}`, { headers: { authorization } })).status).toBe(
@@ -78,7 +78,7 @@ describe("Origin", () => {
     }
   });
 
-  test("a page cannot hold streams by requests without an Origin; a link to a page works", async () => {
+  test("a cross-site request without an Origin is refused; a link from another site works", async () => {
     const noCors = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" };
     expect((await get("/api/events", { headers: noCors })).status).toBe(403);
     const link = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" };
@@ -89,7 +89,7 @@ describe("Origin", () => {
 });
 
 describe("token", () => {
-  test("is asked for everywhere but by probes, and only its header counts", async () => {
+  test("is required everywhere except for probes, and only in its header", async () => {
     const guarded = await startApi({ apiToken: "s3cret" });
     for (const path of [
       LIST,
@@ -130,7 +130,7 @@ describe("body", () => {
     expect(await problemOf(response)).toMatchObject({ status: 415, code: "unsupported_media_type" });
   });
 
-  test("with a charset is read", async () => {
+  test("with the charset UTF-8 is read", async () => {
     const response = await send("POST", LIST, "{}", { "content-type": "application/json; charset=utf-8" });
     expect(await problemOf(response)).toMatchObject({ status: 422 });
   });

@@ -1,6 +1,6 @@
 /**
- * Images in the running system (REQ-BED-013): from the person to the model and back to the person, with every way of
- * delivery; what is not accepted leaves nothing behind; a long conversation full of them stays one that goes on.
+ * Images in the running system (REQ-BED-013): from the person to the model and back to the person, with every delivery.
+ * A refused image leaves nothing behind, and a long conversation full of images goes on.
  */
 import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
@@ -76,7 +76,7 @@ function imagesIn(request: { readonly json: unknown }): string[] {
 const refusals = () => system.model.requests.filter(({ refusal }) => refusal !== null);
 
 describe("a message with images", () => {
-  test("reaches the model as the person sent it; the person gets the same bytes back", async () => {
+  test("reaches the model in its own format, scaled to the limit, and the person can read it back", async () => {
     const { key, tag } = script(say("A square, and others."));
     const formats: readonly Format[] = ["png", "jpeg", "gif", "webp"];
     const images = await Promise.all(
@@ -104,7 +104,7 @@ describe("a message with images", () => {
     }
   });
 
-  test("may have no text; and a conversation may begin with one", async () => {
+  test("may have no text, and may begin a conversation", async () => {
     const images = [await sentImage("png", { seed: 2 })];
     const { tag } = script(say("Seen."));
     const id = await create({ title: "Images", message: { text: tag, images } });
@@ -115,7 +115,7 @@ describe("a message with images", () => {
     expect((await messagesOf(alone))[0]?.content).toEqual([expect.objectContaining({ type: "image" })]);
   });
 
-  test("may be a steer or a follow-up: it waits with its images, and they go along", async () => {
+  test("may be a steer or a follow-up, which is queued and delivered with its images", async () => {
     const held = hold();
     const { key, tag } = script(say("Let me ", held, "see."), say("Steered."), say("Followed."));
     const id = await create();
@@ -130,18 +130,18 @@ describe("a message with images", () => {
       "image/jpeg",
       "image/gif",
     ]);
-    // What waits can be looked at, too.
+    // The images of a queued message can be read, too.
     const [waiting] = queue as { images: ImageBlock[] }[];
     expect((await get(at(id, `/images/${waiting?.images[0]?.hash ?? ""}`))).status).toBe(200);
     held.release();
-    // The follow-up starts at once: there is no rest in between.
+    // The follow-up starts at once, without an idle state in between.
     await events.until(isState("idle"));
     await events.cancel();
     const seen = system.model.requestsOf(key).map(imagesIn);
     expect(seen).toEqual([[], ["image/jpeg 40x30"], ["image/jpeg 40x30", "image/gif 40x30"]]);
   });
 
-  test("is idempotent by its id; with other images it is another message", async () => {
+  test("is idempotent by its id; other images under that id are a conflict", async () => {
     const { tag } = script(say("Once."));
     const id = await create();
     const [one, other] = [await sentImage("png", { seed: 5 }), await sentImage("png", { seed: 6 })];
@@ -201,7 +201,7 @@ describe("limits", () => {
   });
 });
 
-test("one bad image among good ones: 422 that names it, and nothing is stored", async () => {
+test("one bad image among good ones is a 422 that names it, and nothing is stored", async () => {
   const id = await create();
   const good = await sentImage("png", { seed: 9 });
   const traces = async () => ({
@@ -234,7 +234,7 @@ test("one bad image among good ones: 422 that names it, and nothing is stored", 
 });
 
 describe("read of an image", () => {
-  test("gives it to the model, and keeps it for the person", async () => {
+  test("gives it to the model, and stores it for the person", async () => {
     await writeFile(
       join(system.cwd, "shot.png"),
       await encodedImage("png", { width: 3136, height: 100, seed: 10 }),
@@ -276,10 +276,10 @@ describe("read of an image", () => {
   });
 });
 
-test("50 turns with images, beyond what one request holds: every request is accepted", async () => {
+test("the provider accepts every request of 50 turns with more images than one request holds", async () => {
   const key = randomUUID();
   const tag = system.model.script(key, (_, n) => say(`Seen ${n}.`));
-  // 100 images a request for this model; every tenth message has large ones, for the limit of bytes.
+  // This model takes 100 images a request; every tenth message has large ones, to reach the limit of bytes.
   const id = await create({ model: "claude-haiku-4-5" });
   const large = await Promise.all(
     [1, 2, 3].map((seed) => sentImage("jpeg", { seed, width: 1568, height: 1568, noise: true })),
@@ -301,7 +301,7 @@ test("50 turns with images, beyond what one request holds: every request is acce
   expect(requests).toHaveLength(50);
   expect(refusals()).toEqual([]);
   const counts = requests.map((request) => imagesIn(request).length);
-  // The newest ones always go along, and the oldest are dropped in few large steps: the cache is read in between.
+  // The newest are always sent; the oldest are dropped in few large steps, so that the cache is read in between.
   expect(Math.max(...counts)).toBeLessThanOrEqual(100);
   expect(counts.every((count) => count >= 3)).toBe(true);
   const drops = counts.filter((count, index) => count < (counts[index - 1] ?? 0));

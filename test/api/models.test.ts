@@ -1,6 +1,6 @@
 /**
- * Models in the running system (REQ-BED-022): the worker learns the provider's list and everybody offers it, a file of
- * the person's overrules it, and a conversation is counted by what is known of its model.
+ * Models in the running system (REQ-BED-022): the worker fetches the provider's list and the API offers it. A file of
+ * the person overrides it, and a conversation's usage is measured against its model's limits.
  */
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -66,11 +66,11 @@ test("the provider's list is offered, with the file's models; one is the default
     ...{ id: SMALL, name: "Claude Opus 4.5", contextWindow: 32_000, maxOutputTokens: 32_000 },
     ...{ thinking: "none", maxImages: 0, default: false, scripted: false },
   });
-  // Of this one nobody knows anything but its name.
+  // Only the name of this model is known.
   expect(models.find(({ id }) => id === "mine")).toMatchObject({ name: "My own", contextWindow: 32_000 });
 });
 
-test("a conversation is counted by the window of its model: at 90 % of a small one it ends", async () => {
+test("usage is measured against the model's own window: at 90 % of a small one the conversation ends", async () => {
   await learned();
   const id = await create(SMALL);
   const tokens = { cache_read_input_tokens: 0, cache_creation_input_tokens: 0, output_tokens: 10 };
@@ -85,7 +85,7 @@ test("a conversation is counted by the window of its model: at 90 % of a small o
   expect(usage).toMatchObject({ contextWindow: 32_000 });
 });
 
-test("a model that sees no images is told that there is one", async () => {
+test("a model without vision reads a text in place of an image", async () => {
   await learned();
   const id = await create(SMALL);
   const key = randomUUID();
@@ -110,7 +110,7 @@ test("without a provider there is one model, and asking for another is refused",
   expect(await problemOf(refused)).toMatchObject({ status: 422, errors: [{ path: "model" }] });
 });
 
-test("a worker asks the provider though the database cannot be read, and begins when it knows", async () => {
+test("a worker starts with the provider's list when the database cannot be read", async () => {
   const db = openDatabase("postgres://127.0.0.1:1/none");
   const client = createClient({ apiKey: "key", baseURL: system.model.url });
   const warnings: string[] = [];
@@ -125,7 +125,7 @@ test("a worker asks the provider though the database cannot be read, and begins 
   expect(warnings).toContainEqual(expect.stringMatching(/stored list of models could not be read/));
 });
 
-test("with the database away, what was known before is offered", async () => {
+test("with the database unreachable, the models of the file are offered", async () => {
   const nowhere = openDatabase("postgres://127.0.0.1:1/none");
   const known = knownModels(nowhere, system.config);
   expect((await known()).list.map(({ id }) => id)).toContain("mine");

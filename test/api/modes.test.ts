@@ -1,13 +1,13 @@
 /**
- * REQ-BED-014 to 017, REQ-BASH-008, REQ-PATCH-009 in the running system: a conversation begins Restricted, only the
- * person lets it out, and can take it back at any time.
+ * REQ-BED-014 to 017, REQ-BASH-008, REQ-PATCH-009 in the running system: a conversation begins Restricted. Only the
+ * person can make it Unrestricted, and can take that back at any time.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { say, toolCall, type MessageAnswer } from "../../local/scripted/script.ts";
-import { sandboxOfHost } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { decideUpgradeSignal } from "../../protocol/workflow.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
@@ -15,12 +15,12 @@ import { startWorkerProcess } from "../support/worker-process.ts";
 import { until } from "../support/waiting.ts";
 import { bodyOf, startApiOn } from "./support.ts";
 
-const { available, reason } = await sandboxOfHost();
+const { available, reason } = await hostSandbox();
 if (!available) console.warn(`SKIPPED, Restricted mode: ${reason ?? ""}`);
 
 const touch = (name: string) => toolCall("bash", { command: `touch ${name}` });
 const upgrade = (id: string) => toolCall("request_mode_upgrade", { reason: "to build a shed" }, id);
-/** Brings a conversation to where it waits for the person; what comes after the question in that round makes a file. */
+/** Brings a conversation to its request for an upgrade; the call after it in the same round creates a file. */
 async function asking(conversation: TestConversation, ...answers: readonly MessageAnswer[]) {
   const name = randomUUID();
   // A call's id is never used twice.
@@ -34,10 +34,10 @@ describe.skipIf(!available)("Restricted mode", async () => {
   const system = await startSystem();
   const { send } = startApiOn(system);
 
-  /** A conversation that is made as a person does. */
+  /** Creates a conversation through the API, as a person does. */
   async function create(): Promise<TestConversation> {
     const body = await bodyOf(await send("POST", "/api/conversations", { cwd: system.cwd }));
-    expect(body).toMatchObject({ mode: "restricted", sandbox: { available: true } });
+    expect(body).toMatchObject({ mode: "restricted", sandbox: { kind: "available" } });
     return new TestConversation(system, String(body["id"]));
   }
 
@@ -64,7 +64,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
     await conversation.send(`go ${system.model.script(name, [say(...calls), say("I see.")])}`);
     await conversation.untilState("idle");
     const [bash, write, edit, patch, read, look, find, environ, grep] = await outcomes(conversation);
-    // The kernel's word, once: nobody tried again, or otherwise.
+    // The kernel's error, once: the command was neither retried nor worked around.
     expect(bash).toEqual({
       status: "failed",
       text: expect.stringMatching(/^touch: .*Permission denied\n\[exit code 1\]$/) as string,
@@ -84,7 +84,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
     expect(existsSync(join(system.cwd, name))).toBe(false);
   });
 
-  test("an approval lets it out, the rest of the round goes on, and the model is told", async () => {
+  test("an approval makes it Unrestricted, the rest of the round goes on, and the model reads of it", async () => {
     const conversation = await create();
     const { name, id, state } = await asking(conversation, say("Built."), say("Bye."));
     expect(state).toMatchObject({ reason: "to build a shed" });
@@ -97,7 +97,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
       /now in Unrestricted mode: bash runs without/,
     );
 
-    // And back, at any time.
+    // A downgrade is possible at any time.
     await send("POST", `/api/conversations/${conversation.id}/mode`, { mode: "restricted" });
     expect((await conversation.stored()).conversation.mode).toBe("restricted");
     await conversation.send("And now?");
@@ -106,12 +106,12 @@ describe.skipIf(!available)("Restricted mode", async () => {
     );
     const requests = system.model.requestsOf(name).map(({ body }) => body);
     expect(JSON.stringify(requests[2])).toMatch(/switched the conversation to Restricted mode/);
-    // REQ-BED-017: through all of it tools and system prompt are the same, byte for byte.
+    // REQ-BED-017: tools and system prompt stay the same throughout, byte for byte.
     const fixed = requests.map(({ tools, system: prompt }) => JSON.stringify([tools, prompt]));
     expect(new Set(fixed).size).toBe(1);
   });
 
-  test("REQ-BED-021: what continues an Unrestricted conversation is Restricted again", async () => {
+  test("REQ-BED-021: a conversation that continues an Unrestricted one is Restricted again", async () => {
     const conversation = await create();
     const { id } = await asking(conversation, say("Built."), say("In short."));
     await decide(conversation, id, "approve");
@@ -124,7 +124,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
     expect(next).toMatchObject({ mode: "restricted", continuedFrom: conversation.id });
   });
 
-  test("a denial is the result of the call, and it stays Restricted", async () => {
+  test("a denial is the result of the call, and the conversation stays Restricted", async () => {
     const conversation = await create();
     const { name, id } = await asking(conversation, say("A pity."));
     await decide(conversation, id, "deny");
@@ -136,7 +136,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
     expect(existsSync(join(system.cwd, name))).toBe(false);
   });
 
-  test("a Stop while it waits ends in idle, with the call cancelled", async () => {
+  test("a Stop while an approval is awaited ends in idle, with the call cancelled", async () => {
     const conversation = await create();
     const { id } = await asking(conversation, say("So what?"));
     await conversation.cancel();
@@ -146,7 +146,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
     expect((await conversation.stored()).conversation.mode).toBe("restricted");
   });
 
-  test("a second request, once it is approved, is told so", async () => {
+  test("a second request after an approval is answered as already Unrestricted", async () => {
     const conversation = await create();
     const again = randomUUID().replaceAll("-", "");
     const { id } = await asking(conversation, say(upgrade(`toolu_${again}`)), say("Built."));
@@ -191,7 +191,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
 });
 
 test.skipIf(!available)(
-  "the question outlives every worker, and the answer counts all the same",
+  "a pending question survives the death of the worker, and the answer counts all the same",
   async () => {
     const system = await startSystem({ workers: 0 });
     const { send } = startApiOn(system);

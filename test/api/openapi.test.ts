@@ -1,4 +1,4 @@
-/** /openapi.json describes what is answered: docs/http.md by routes, answers by their schemas. */
+/** /openapi.json has every route of docs/http.md, and the answers match its schemas. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { conversation as conversationSchema } from "../../api/schemas/conversation.ts";
@@ -42,7 +42,7 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   })),
 );
 
-test("has every route of the contract", () => {
+test("/openapi.json has every route of the contract", () => {
   expect(document.openapi).toBe("3.1.0");
   expect(operations.map(({ route }) => route).sort()).toEqual(
     [
@@ -74,7 +74,7 @@ test("has every route of the contract", () => {
   );
 });
 
-test("every operation is named, explained, and describes its problems as such", () => {
+test("every operation has an id, a summary, a description and a tag, and describes its problems as such", () => {
   expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
   for (const { route, operation } of operations) {
     expect(operation.summary.length, route).toBeGreaterThan(3);
@@ -91,7 +91,7 @@ const authorization = "Bearer secret";
 const json = { authorization, "content-type": "application/json" };
 const stalling = () => new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)) });
 
-/** Whoever asks like this is refused, wherever. */
+/** Requests that every route refuses; `ofReads` says whether a GET does, too. */
 const REFUSED: readonly (readonly [status: number, init: () => RequestInit, ofReads: boolean])[] = [
   [401, () => ({}), true],
   [403, () => ({ headers: { authorization, host: "evil.example" } }), true],
@@ -104,12 +104,12 @@ const REFUSED: readonly (readonly [status: number, init: () => RequestInit, ofRe
 ];
 
 test.each(operations)(
-  "$route describes each way to be refused before it is asked",
+  "$route describes each refusal that precedes its handler",
   async ({ route, operation }) => {
     const [method = "", path = ""] = route.replaceAll(/\{\w+\}/g, "x").split(" ");
     const described = Object.keys(operation.responses).map(Number);
     const isProbe = path === "/healthz" || path === "/readyz";
-    // Of what comes before the app: no HTTP, no address as Host, headers too long or too slow (serve.test.ts).
+    // The server refuses these before the app: no HTTP, no address as Host, headers too long or slow (serve.test.ts).
     expect(described).toEqual(expect.arrayContaining([400, 408, 431]));
     for (const [status, init, ofReads] of REFUSED) {
       if ((method === "GET" && !ofReads) || (isProbe && status === 401)) continue;
@@ -123,7 +123,7 @@ test.each(operations)(
   },
 );
 
-test("every reference leads somewhere", () => {
+test("every reference names an existing schema", () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)];
   expect(references.length).toBeGreaterThan(10);
   for (const [, name = ""] of references) expect(document.components.schemas).toHaveProperty([name]);
@@ -135,12 +135,12 @@ test("every event of the contract is described under its name", () => {
   }
 });
 
-test("any conversation is answered as it is described: no field is missing there, none is wrong", async () => {
+test("any conversation matches its schema: no field is missing there, none is wrong", async () => {
   await fc.assert(
     fc.asyncProperty(conversationValue, async (value) => {
       const { id } = await createConversation(db, { conversation: value });
       const shown: unknown = await (await get(`/api/conversations/${id}`)).json();
-      // A schema strips what it does not know.
+      // A schema strips the fields that it does not know.
       expect(conversationSchema.parse(shown)).toEqual(shown);
     }),
     { numRuns: 60 },
@@ -190,7 +190,7 @@ const notices: Notice[] = [
   { name: "subagent.finished", data: { id: "c", outcome: { success: true, result: "r" } } },
 ];
 
-test("every message and every durable event is as it is described", async () => {
+test("every message and every durable event matches its schema", async () => {
   const { id, head } = await createConversation(db, {}, { config: configOf("described") });
   const messages = bodies.map((body, index) => message(index + 1, body));
   await commit(db, id, chain([{ messages, notices, archived: true }], head));

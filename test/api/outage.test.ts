@@ -1,6 +1,6 @@
 /**
- * Postgres or Temporal cannot be reached, or hangs: /readyz says which, requests are answered 503 while the client
- * still listens, and everything goes on by itself when it is back (docs/http.md, "A 503 means not known").
+ * Postgres or Temporal is unreachable or hangs: /readyz names it, and requests get a 503 while the client still waits.
+ * Everything goes on by itself when it is back (docs/http.md, "A 503 means not known").
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, expect, inject, onTestFinished, test } from "vitest";
@@ -14,7 +14,7 @@ import { EventReader } from "./sse.ts";
 import { bodyOf, problemOf, type Requests, serveApi, startApiOn } from "./support.ts";
 import { proxyPostgres, startProxy } from "../support/tcp-proxy.ts";
 
-/** Milliseconds; a person who looks at a page that does not come is still there. */
+/** Milliseconds; a person still waits that long for a page. */
 const TIMEOUT_MS = 9_000;
 
 const postgres = await proxyPostgres(await freshDatabase());
@@ -23,7 +23,7 @@ const temporal = await startProxy({ host: temporalHost, port: Number(temporalPor
 afterAll(() => Promise.all([postgres.proxy.cut(), temporal.cut()]));
 const system = await startSystem({ env: { DATABASE_URL: postgres.url } });
 
-/** Everything reaches Postgres by way of the proxy, the API also Temporal. */
+/** All processes reach Postgres through a proxy; the API reaches Temporal through one, too. */
 const config = { ...system.config, temporalAddress: `127.0.0.1:${temporal.port}` };
 const api = await serveApi(startApiOn({ config }));
 
@@ -42,12 +42,12 @@ async function follow({ get }: Requests, id: string): Promise<EventReader> {
 const untilIdle = (events: EventReader) =>
   events.until(({ data, name }) => name === "state.changed" && JSON.stringify(data).includes('"idle"'));
 
-/** Asks until it is ready; each question waits for an answer, or for a connection, so this is no busy loop. */
+/** Asks until the API is ready. Each request waits for an answer or a connection, so this is no busy loop. */
 async function recovered({ get }: Requests): Promise<void> {
   while ((await get("/readyz")).status !== 200);
 }
 
-/** A conversation that runs a command which would not end by itself. */
+/** Starts a conversation with a command that does not end by itself. */
 async function startCommand(requests: Requests): Promise<{ readonly id: string; readonly mark: string }> {
   const mark = randomUUID();
   const command = `MARK=${mark} sleep 300`;
@@ -59,7 +59,7 @@ async function startCommand(requests: Requests): Promise<{ readonly id: string; 
 
 type Call = readonly [method: string, path: string, body?: unknown];
 
-/** All at once: each is answered 503, as a problem that says to try again, within the time. */
+/** Makes all calls at once: each gets a 503 problem with Retry-After within the time-out. */
 async function expectUnavailable({ send }: Requests, calls: readonly Call[]): Promise<void> {
   const answers = calls.map(async ([method, path, body]) => {
     const asked = performance.now();
@@ -101,7 +101,7 @@ const reads = (id: string): Call[] =>
 test.each([
   ["is away", () => postgres.proxy.cut()],
   ["hangs", () => postgres.proxy.hang()],
-])("Postgres %s in the middle of an answer: 503, its name, and nothing is lost", async (_, breakIt) => {
+])("when Postgres %s during an answer, requests are 503 and nothing is lost", async (_, breakIt) => {
   const held = hold();
   const tag = system.model.script(randomUUID(), [say(text("Before, ", held, "and after.")), say("Yes.")]);
   const id = await create(api, { text: `go ${tag}` });
@@ -117,7 +117,7 @@ test.each([
     missing(api).then((named) => expect(named).toEqual(["postgres"])),
     api.get("/healthz").then((response) => expect(response.status).toBe(200)),
     api.get("/api/models").then((response) => expect(response.status).toBe(200)),
-    // A Stop is for what runs, whether or not it can be stored, or shown, just then.
+    // A Stop ends the running command even if it cannot be stored or shown at that moment.
     api.send("POST", `/api/conversations/${running.id}/cancel`).then(async ({ status }) => {
       expect([202, 503]).toContain(status);
       await until(() => survivors(running.mark).length === 0);
@@ -128,7 +128,7 @@ test.each([
   await postgres.proxy.mend();
   await recovered(api);
 
-  // The answer that was on its way, told by the stream that was open all the time.
+  // The stream that was open all the time delivers the answer that was under way.
   await untilIdle(events);
   const sent = await api.send("POST", `/api/conversations/${id}/messages`, { text: "Did you finish?" });
   expect(sent.status).toBe(202);
@@ -145,7 +145,7 @@ test.each([
 });
 
 test.concurrent(
-  "Temporal is away: changes are 503, reads and streams go on, and the same message gets through later",
+  "while Temporal is away, changes are 503, reads and streams go on; the same message gets through later",
   async ({ onTestFinished: finished }) => {
     const tag = system.model.script(randomUUID(), [say("Back.")]);
     const id = await create(api);
@@ -184,8 +184,8 @@ test.concurrent(
   },
 );
 
-// Beside the one above: it mostly waits.
-test.concurrent("without a worker: not ready, and it says so", async () => {
+// Runs beside the test above, because it mostly waits.
+test.concurrent("without a worker the API is not ready, and /readyz says so", async () => {
   const idle = await startSystem({ workers: 0 });
   const lonely = await serveApi(startApiOn(idle));
   await Promise.all([

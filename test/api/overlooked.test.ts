@@ -1,4 +1,4 @@
-/** An update that a worker overlooks is nobody's refusal: the API sends it again, and the caller hears its answer. */
+/** An update that a worker overlooks is no rejection: the API sends it again and returns its answer. */
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { connectWorkflows } from "../../api/workflow.ts";
@@ -21,7 +21,7 @@ async function overlookNextTask(): Promise<void> {
   await workflowService.respondWorkflowTaskCompleted({ namespace, taskToken, commands: [], messages: [] });
 }
 
-test("a message is taken though a worker overlooked its update", async () => {
+test("a message is accepted although a worker overlooked its update", async () => {
   const worker = await system.startWorker();
   const conversation = await TestConversation.open(system);
   await conversation.settled();

@@ -28,7 +28,7 @@ test("unknown routes, methods and ids are not found", async () => {
     ["DELETE", `/api/conversations/${unknown}/queue/m1`],
     ["POST", `/api/conversations/${unknown}/cancel`],
     ["POST", `/api/conversations/${unknown}/continuation`],
-    // What cannot be an id.
+    // Strings that cannot be an id.
     ["GET", `/api/conversations/${"x".repeat(65)}`],
     ["GET", "/api/conversations/a%00b"],
     ["GET", "/api/conversations/%FF"],
@@ -49,7 +49,7 @@ test("unknown routes, methods and ids are not found", async () => {
   }
 });
 
-test.each(["{", "", "{'a':1}", '{"text":"x"} trailing', "\u0000"])("%j is malformed", async (body) => {
+test.each(["{", "", "{'a':1}", '{"text":"x"} trailing', "\u0000"])("%j is malformed JSON", async (body) => {
   expect(await problemOf(await send("POST", messages, body))).toMatchObject({
     status: 400,
     code: "malformed_json",
@@ -79,7 +79,7 @@ test.each([
   [`/api/conversations/${id}/cancel`, { clearQueue: "yes" }, "clearQueue"],
   [`/api/conversations/${id}/approval`, { decision: "maybe", toolCallId: "t" }, "decision"],
   [`/api/conversations/${id}/approval`, { decision: "deny" }, "toolCallId"],
-])("%s %j is invalid and says where", async (path, body, where) => {
+])("%s with the body %j is invalid, and the problem says where", async (path, body, where) => {
   const answer = await problemOf(await send("POST", path, body));
   expect(answer).toMatchObject({ status: 422, code: "invalid_request" });
   const errors = answer["errors"] as { path: string; message: string }[];
@@ -105,7 +105,7 @@ test.each([
   expect(await problemOf(await get(path))).toMatchObject({ status: 422, code: "invalid_request" });
 });
 
-test("a title is changed to what can be seen, or not at all", async () => {
+test("a title that is blank, too long or no string is refused", async () => {
   for (const title of ["", "  ", "x".repeat(501), 7]) {
     const response = await send("PATCH", `/api/conversations/${id}`, { title });
     expect(await problemOf(response)).toMatchObject({ status: 422, code: "invalid_request" });
@@ -118,11 +118,11 @@ test("text of more than 256 KiB is too large, counted in bytes", async () => {
   expect(await problemOf(over)).toMatchObject({ status: 413, code: "payload_too_large" });
   const nested = await send("POST", "/api/conversations", { cwd: "/", message: { text: `${umlauts}x` } });
   expect(await problemOf(nested)).toMatchObject({ status: 413, code: "payload_too_large" });
-  // As much as that is taken; here it only fails for want of Temporal.
+  // Exactly 256 KiB is accepted; it fails here only because Temporal is missing.
   expect((await send("POST", messages, { text: umlauts })).status).toBe(503);
 });
 
-test("images are refused as long as there is nothing that looks at them", async () => {
+test("data that is no image is refused, in a message and in a new conversation", async () => {
   const images = [{ mediaType: "image/png", data: "AAAA" }];
   const sent = await send("POST", messages, { text: "", images });
   expect(await problemOf(sent)).toMatchObject({ status: 422, code: "invalid_image" });
@@ -130,7 +130,7 @@ test("images are refused as long as there is nothing that looks at them", async 
   expect(await problemOf(created)).toMatchObject({ status: 422, code: "invalid_image" });
 });
 
-test("without Temporal: writes are 503 with Retry-After, reads go on, nothing is stored", async () => {
+test("without Temporal writes are 503 with Retry-After, reads go on, and nothing is stored", async () => {
   for (const [method, path, body] of [
     ["POST", "/api/conversations", { cwd: "/tmp", id: "never" }],
     ["POST", messages, { text: "hello", id: "m1" }],
@@ -149,7 +149,7 @@ test("without Temporal: writes are 503 with Retry-After, reads go on, nothing is
   expect(await problemOf(await get("/readyz"))).toMatchObject({ status: 503, missing: ["temporal"] });
 });
 
-test("a message that is known is answered without Temporal", async () => {
+test("a message that is stored already gets its receipt without Temporal", async () => {
   const waiting = {
     messageId: "known",
     delivery: "followUp" as const,
@@ -165,7 +165,7 @@ test("a message that is known is answered without Temporal", async () => {
   expect(await problemOf(other)).toMatchObject({ status: 409, code: "message_id_conflict" });
 });
 
-test("without Postgres: 503 and its name; neither text nor address of the failure gets out", async () => {
+test("without Postgres requests are 503 and /readyz names it; the failure's text and address stay inside", async () => {
   const dead = await startApi({ databaseUrl: "postgres://nobody:pa55word@127.0.0.1:1/none" });
   for (const path of ["/api/conversations", messages, `/api/conversations/${id}/events`]) {
     const text = await (await dead.get(path)).text();
@@ -175,7 +175,7 @@ test("without Postgres: 503 and its name; neither text nor address of the failur
   expect(await problemOf(await dead.get("/readyz"))).toMatchObject({ missing: ["postgres", "temporal"] });
 });
 
-test("a defect is 500 under an id that the log has, without its text", () => {
+test("a defect is a 500 with the id of its log entry and without its text", () => {
   const logged: [string, unknown][] = [];
   const error = new Error("secret detail at /internal/path");
   const problem = toProblem(error, (...report) => void logged.push(report));

@@ -41,7 +41,7 @@ async function ready(child: { readonly stdout: NodeJS.ReadableStream }): Promise
   throw new Error("the API ended before it was ready");
 }
 
-test("answers right after its line, and ends soon on SIGTERM with streams, idle and half-open connections", async () => {
+test("the API answers right after its ready line, and ends soon on SIGTERM despite streams and half a request", async () => {
   const databaseUrl = await freshDatabase();
   const child = spawnApi({ DATABASE_URL: databaseUrl });
   const url = await ready(child);
@@ -70,7 +70,7 @@ test("answers right after its line, and ends soon on SIGTERM with streams, idle 
   idle.destroy();
 });
 
-test("starts without Postgres and without Temporal, says what is missing, and guards from the first request", async () => {
+test("the API starts without Postgres and Temporal, names what is missing, and requires the token at once", async () => {
   const child = spawnApi({
     DATABASE_URL: "postgres://nobody@127.0.0.1:1/none",
     API_TOKEN: "secret",
@@ -84,7 +84,7 @@ test("starts without Postgres and without Temporal, says what is missing, and gu
   expect((await fetch(`${url}/api/models`, { headers: authorized })).status).toBe(200);
 });
 
-test("a configuration that cannot be used ends it with a sentence", async () => {
+test("an unusable configuration ends the API with one sentence", async () => {
   const child = spawnApi({ DATABASE_URL: "postgres://x@127.0.0.1:1/none", HOST: "0.0.0.0" });
   let said = "";
   child.stderr?.on("data", (chunk: Buffer) => (said += chunk.toString()));
@@ -94,7 +94,7 @@ test("a configuration that cannot be used ends it with a sentence", async () => 
   expect(said).not.toMatch(/\n {4}at /);
 });
 
-/** The status of what a client writes byte by byte. */
+/** The status of the answer to a request that is written byte by byte. */
 async function statusOf(url: string, request: string): Promise<number> {
   const socket = createConnection(Number(new URL(url).port), "127.0.0.1");
   socket.write(request.replaceAll("\n", "\r\n"));
@@ -103,7 +103,7 @@ async function statusOf(url: string, request: string): Promise<number> {
   return Number(/^HTTP\/1\.1 (\d+) /.exec(Buffer.concat(chunks).toString())?.[1]);
 }
 
-test("bodies over a socket: too large, in chunks, empty, none", async () => {
+test("a body over a socket may be chunked, empty or absent; one that is too large is a 413", async () => {
   const child = spawnApi({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" });
   const url = await ready(child);
   const response = await fetch(`${url}/api/conversations`, {
@@ -117,7 +117,7 @@ test("bodies over a socket: too large, in chunks, empty, none", async () => {
     statusOf(url, `POST ${path} HTTP/1.1\nhost: localhost\nconnection: close\n${headers}\n${body}`);
   const json = "content-type: application/json\n";
   const cancel = "/api/conversations/x/cancel";
-  // 503: it was read, and only Postgres is missing.
+  // 503: the body was read, and only Postgres is missing.
   expect(await post(cancel, "")).toBe(503);
   expect(await post(cancel, json)).toBe(503);
   expect(await post(cancel, `${json}content-length: 0\n`)).toBe(503);

@@ -1,13 +1,13 @@
-/** Owns: an HTTP client that writes what a test says, byte by byte, and does not mind what the protocol says. */
+/** Owns: an HTTP client that writes exactly the bytes that a test gives it, valid HTTP or not. */
 import { once } from "node:events";
 import { createConnection, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 
 export type RawClient = {
   readonly socket: Socket;
-  /** Resolves when the bytes are handed over, or the other side has gone. */
+  /** Resolves when the bytes are handed over, or the connection is closed. */
   readonly write: (bytes: string | Uint8Array) => Promise<void>;
-  /** What has come so far. */
+  /** Everything received so far. */
   readonly received: () => string;
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
@@ -30,7 +30,7 @@ export async function connectTo(url: string): Promise<RawClient> {
 export const postOf = (path: string, bytes: number, headers = ""): string =>
   `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n${headers}\r\n`;
 
-/** The problem document in what was received, checked to be one. */
+/** The problem document of a received answer; throws if it is none. */
 export function problemIn(received: string): { readonly status: number; readonly [member: string]: unknown } {
   const [head = "", body = ""] = received.split("\r\n\r\n");
   const status = Number(/^HTTP\/1\.1 (\d+) /.exec(head)?.[1]);

@@ -13,11 +13,11 @@ type Page = { conversations: Shown[]; nextCursor: string | null };
 const page = async (query: string): Promise<Page> =>
   (await bodyOf(await get(`/api/conversations?${query}`))) as unknown as Page;
 
-test("lists newest first, in pages without gaps, by title and by archive, sub-agents left out", async () => {
+test("the list is newest first, in pages without gaps, by title and by archive, without sub-agents", async () => {
   const ids: string[] = [];
   const first = Date.now();
   for (let n = 0; n < 7; n++) {
-    // Each in a millisecond of its own: of two in one the id decides.
+    // Each has a millisecond of its own; within one millisecond the id would decide the order.
     const at = new Date(first + n).toISOString();
     const { id } = await createConversation(db, { at }, { title: `Paged ${n}%` });
     ids.unshift(id);
@@ -48,7 +48,7 @@ test("lists newest first, in pages without gaps, by title and by archive, sub-ag
   expect([await titles("false"), await titles("true"), await titles("all")]).toEqual([[], [id], [id]]);
 });
 
-test("a parameter that is empty is left out", async () => {
+test("an empty query parameter counts as absent", async () => {
   const { id } = await createConversation(db, { messages: [userMessage(1, "one")] }, { title: "Void" });
   const listed = await page("archived=&q=void&limit=&cursor=");
   expect(listed.conversations.map((conversation) => conversation.id)).toEqual([id]);
@@ -57,7 +57,7 @@ test("a parameter that is empty is left out", async () => {
   expect((await get(`/api/conversations/${id}/cycles?view=&before=&limit=`)).status).toBe(200);
 });
 
-test("messages come ascending; bounds are exclusive", async () => {
+test("messages are in ascending order, and bounds are exclusive", async () => {
   const all = Array.from({ length: 120 }, (_, index) => userMessage(index + 1, `message ${index + 1}`));
   const { id } = await createConversation(db, { messages: all });
   const sequences = async (query: string) => {
@@ -76,7 +76,7 @@ test("messages come ascending; bounds are exclusive", async () => {
   expect(await sequences("after=120")).toEqual([]);
 });
 
-test("children are the sub-agents; none is an empty list", async () => {
+test("children are the sub-agents, or an empty list", async () => {
   const { id } = await createConversation(db);
   expect(await bodyOf(await get(`/api/conversations/${id}/children`))).toEqual({ conversations: [] });
   const child = await createConversation(db, {}, { config: { parentId: id, userInitiated: false } });
@@ -84,7 +84,7 @@ test("children are the sub-agents; none is an empty list", async () => {
   expect(conversations).toMatchObject([{ id: child.id, parentId: id, userInitiated: false }]);
 });
 
-test("an image is for the conversations that show it, and never changes", async () => {
+test("only conversations that refer to an image can read it, and it never changes", async () => {
   const bytes = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 255]);
   const hash = createHash("sha256").update(bytes).digest("hex");
   const image = { type: "image", hash, mediaType: "image/png", width: 1, height: 1 } as const;
@@ -108,7 +108,7 @@ test("a title is changed without a workflow, and the slug stays", async () => {
   expect(await bodyOf(await get(`/api/conversations/${id}`))).toEqual(changed);
 });
 
-test("models: exactly one is the default", async () => {
+test("exactly one model is the default", async () => {
   const { models } = await bodyOf(await get("/api/models"));
   const shown = models as { id: string; default: boolean; contextWindow: number }[];
   expect(shown.filter((model) => model.default)).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** What the workflow refuses is told under the same code, with what a client needs to go on (docs/http.md, Errors). */
+/** A workflow's rejection becomes a problem with the same code and what a client needs next (docs/http.md, Errors). */
 import { expect, test } from "vitest";
 import { PROBLEMS } from "../../api/problem.ts";
 import { rejectionProblem } from "../../api/rejection.ts";
@@ -22,7 +22,7 @@ const startAnew = {
   body: { continuedFrom: { id: "c1", seed: true } },
 };
 
-/** Each code with the state in which it is refused, and the members of its document. */
+/** Each code with the state at its rejection and the members of its document. */
 const REFUSALS: { readonly [Code in UpdateRejection["code"]]: readonly [State, object] } = {
   agent_busy: [requesting, { state: requesting, cancel: "/api/conversations/c1/cancel" }],
   cancellation_in_progress: [cancelling, { state: cancelling, cancel: "/api/conversations/c1/cancel" }],
@@ -31,6 +31,7 @@ const REFUSALS: { readonly [Code in UpdateRejection["code"]]: readonly [State, o
   no_pending_approval: [idle, { state: idle }],
   approval_mismatch: [asking, { state: asking, pendingToolCallId: "toolu_1" }],
   sandbox_unavailable: [idle, { requirements: expect.stringContaining("Landlock") as string }],
+  sandbox_unknown: [idle, {}],
   already_delivered: [idle, { state: idle }],
   nothing_to_summarise: [idle, { state: idle }],
   queue_full: [requesting, { state: requesting }],
@@ -38,7 +39,7 @@ const REFUSALS: { readonly [Code in UpdateRejection["code"]]: readonly [State, o
   invalid_request: [idle, { errors: [{ path: "", message }] }],
 };
 
-test.each(Object.entries(REFUSALS))("%s", async (name, [state, members]) => {
+test.each(Object.entries(REFUSALS))("%s becomes its problem document", async (name, [state, members]) => {
   const code = name as UpdateRejection["code"];
   const document = await problemOf(rejectionProblem({ code, message, state }, "c1").toResponse());
   expect(document).toEqual({

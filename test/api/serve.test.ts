@@ -1,4 +1,4 @@
-/** What is no request gets a problem document, too, as far as HTTP allows it. */
+/** Bytes that are no HTTP request get a problem document, too, as far as HTTP allows it. */
 import { describe, expect, test } from "vitest";
 import { connectTo, postOf, problemIn } from "./raw.ts";
 import { serveApi, startApi } from "./support.ts";
@@ -14,7 +14,7 @@ async function answerTo(bytes: string): Promise<string> {
   return client.received();
 }
 
-describe("what is no HTTP request", () => {
+describe("bytes that are no HTTP request", () => {
   test.each([
     ["a Host that is no address", "GET /api/models HTTP/1.1\r\nhost: a b\r\n\r\n"],
     ["a Host with more than an address", "GET /api/models HTTP/1.1\r\nhost: localhost/x?y\r\n\r\n"],
@@ -29,20 +29,20 @@ describe("what is no HTTP request", () => {
       "POST /api/conversations HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n" +
         "transfer-encoding: chunked\r\n\r\nnonsense\r\n",
     ],
-  ])("%s", async (_, bytes) => {
+  ])("are refused as malformed: %s", async (_, bytes) => {
     const answer = await answerTo(bytes);
     expect(problemIn(answer)).toMatchObject({ status: 400, code: "malformed_request" });
     expect(answer).toMatch(/^x-content-type-options: nosniff\r$/im);
     expect(api.reports).toEqual([]);
   });
 
-  test("headers that are too large", async () => {
+  test("are refused with 431 if their headers are too large", async () => {
     const answer = await answerTo(`GET / HTTP/1.1\r\nhost: localhost\r\nx: ${"x".repeat(20_000)}\r\n\r\n`);
     expect(problemIn(answer)).toMatchObject({ status: 431, code: "headers_too_large" });
   });
 });
 
-test("nothing is written into an answer that has begun", async () => {
+test("no problem is written into an answer that has begun", async () => {
   const client = await connectTo(url);
   await client.write("GET /api/events HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await expect.poll(client.received).toContain("event: synced");
@@ -51,7 +51,7 @@ test("nothing is written into an answer that has begun", async () => {
   expect(client.received().match(/HTTP\/1\.1/g)).toHaveLength(1);
 });
 
-test("a connection that was answered is used again", async () => {
+test("a connection stays usable after a malformed request", async () => {
   const client = await connectTo(url);
   for (let n = 1; n <= 3; n++) {
     await client.write(postOf("/api/conversations", 2) + "{}");

@@ -1,18 +1,18 @@
-/** Sub-agents as clients meet them (docs/http.md), over the whole system, in the mode that the kernel enforces. */
+/** Sub-agents as clients see them (docs/http.md), on the whole system, in the mode that the kernel enforces. */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
-import { sandboxOfHost } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { spawnFamily, spawning } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
 import { EventReader } from "./sse.ts";
 import { bodyOf, problemOf, startApiOn } from "./support.ts";
 
-const { available, reason } = await sandboxOfHost();
+const { available, reason } = await hostSandbox();
 if (!available) console.warn(`SKIPPED, Restricted mode: ${reason ?? ""}`);
 
 const system = await startSystem();
@@ -74,7 +74,7 @@ test("REQ-BED-009: a sub-agent is among the children and in no listing, with a v
     { type: "run_stop", content: [{ reason: "completed" }] },
   ]);
 
-  // Deleting the parent takes it along, and its listeners hear of it.
+  // Deleting the parent deletes the sub-agent, too, and ends its stream with an event.
   expect((await send("DELETE", at(parent.id))).status).toBe(204);
   await own.until("conversation.deleted");
   expect((await get(at(id))).status).toBe(404);
@@ -84,7 +84,7 @@ test("REQ-BED-009: a sub-agent is among the children and in no listing, with a v
   await Promise.all([heard.cancel(), listed.cancel(), own.cancel()]);
 });
 
-test("a sub-agent takes no orders of a person's, neither at work nor when it has ended, but a cancel", async () => {
+test("a sub-agent refuses every command of a person except a cancel, at work and after its end", async () => {
   const parent = await create();
   const held = hold();
   const family = await spawnFamily(system, [{ script: [say("… ", held)] }], { parent });
@@ -116,7 +116,7 @@ test("a sub-agent takes no orders of a person's, neither at work nor when it has
   expect((await read(at(id)))["state"]).toMatchObject({ kind: "failed", error: "Cancelled by user" });
 });
 
-test("steers and follow-ups reach the parent that waits: the one with its next request, the other after it", async () => {
+test("a waiting parent gets a steer with its next request, and a follow-up after its run", async () => {
   const parent = await create();
   const held = hold();
   const family = await spawnFamily(system, [{ script: [say("… ", held, submit("seen"))] }], { parent });
@@ -184,19 +184,7 @@ describe.skipIf(!available)("REQ-BED-018: a sub-agent is Restricted", () => {
   });
 });
 
-test("REQ-BED-018: without Landlock it is Unrestricted, for there is nothing else", async () => {
-  const file = randomUUID();
-  const family = await spawnFamily(system, [
-    { script: [say(toolCall("bash", { command: `touch ${file}` })), say(submit("written"))] },
-  ]);
-  await family.report();
-  const [child] = await family.children();
-  const { config, conversation } = (await child?.stored()) ?? {};
-  expect([config?.sandbox.available, conversation?.mode]).toEqual([false, "unrestricted"]);
-  expect(existsSync(join(system.cwd, file))).toBe(true);
-});
-
-test("operators see the tree: who is whose, what it is about, and how it stands", async () => {
+test("operators see a sub-agent's parent, task, status and result in Temporal", async () => {
   const parent = await create();
   const held = hold();
   const family = await spawnFamily(system, [{ script: [say("… ", held, submit("seen"))] }], { parent });

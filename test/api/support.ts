@@ -17,7 +17,7 @@ const NOWHERE = "127.0.0.1:1";
 
 export type TestApi = {
   readonly api: Api;
-  /** Of its database. */
+  /** The url of its database. */
   readonly url: string;
   readonly db: Database;
   readonly notifications: Notifications;
@@ -53,7 +53,7 @@ const requestsBy = (get: Requests["get"]): Requests => ({
     }),
 });
 
-/** The same over a socket: what any client of the network gets. */
+/** Serves the same API on a socket, as network clients reach it. */
 export async function serveApi({ api, reports }: TestApi): Promise<Requests & { readonly url: string }> {
   const address = { host: "127.0.0.1", port: 0 };
   const listening = await serve(
@@ -71,7 +71,7 @@ type Overrides = Partial<Deps> & { readonly databaseUrl?: string };
 const ends: (() => Promise<unknown>)[] = [];
 afterAll(() => Promise.all(ends.map((end) => end())));
 
-/** Reads, streams and refusals need no workflow: Temporal cannot be reached here. */
+/** An API for reads, streams and refusals, which need no workflow: it cannot reach Temporal. */
 export async function startApi(overrides: Overrides = {}): Promise<TestApi> {
   const databaseUrl = overrides.databaseUrl ?? (await freshDatabase());
   const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none", payloadKey: null };
@@ -80,7 +80,7 @@ export async function startApi(overrides: Overrides = {}): Promise<TestApi> {
   return started;
 }
 
-/** The whole thing: workflows, workers, tools. */
+/** An API on a whole system with workflows, workers and tools. */
 export function startApiOn({ config }: Pick<System, "config">, overrides: Partial<Deps> = {}): TestApi {
   const temporal = {
     address: config.temporalAddress,
@@ -145,7 +145,7 @@ export type ProblemAnswer = Answer & {
   readonly detail: string;
 };
 
-/** A problem document, checked to be one. */
+/** The problem document of a response; throws if it is none. */
 export async function problemOf(response: Response): Promise<ProblemAnswer> {
   const type = response.headers.get("content-type");
   if (type !== "application/problem+json") throw new Error(`not a problem: ${response.status} ${type ?? ""}`);

@@ -1,4 +1,4 @@
-/** Bodies that stall, drip or never end: each is ended by itself, and nobody else waits for it. */
+/** Bodies that stall, drip or never end: the API ends each of them, and no other request waits for it. */
 import { randomUUID } from "node:crypto";
 import { readdirSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,7 +13,7 @@ const LIST = "/api/conversations";
 const MiB = 1024 * 1024;
 const FOR_EVER = 3_600_000;
 
-/** Files of bodies that this process holds; they have no name. */
+/** Number of unnamed files that this process holds for bodies. */
 const filesOpen = (): number =>
   readdirSync("/proc/self/fd").filter((fd) => {
     try {
@@ -23,7 +23,7 @@ const filesOpen = (): number =>
     }
   }).length;
 
-/** A hundred uploads of 20 MiB that stop at these points. */
+/** Bytes after which the hundred uploads of 20 MiB stall. */
 const STALLED_AT = [0, 1, 64 * 1024, 3 * MiB];
 const stallAll = (url: string, path: string): Promise<RawClient[]> =>
   Promise.all(
@@ -37,7 +37,7 @@ const stallAll = (url: string, path: string): Promise<RawClient[]> =>
   );
 
 describe("a hundred uploads that stall, at any point", () => {
-  test("keep no large message waiting; those whose senders go away leave nothing behind", async () => {
+  test("delay no large message, and leave nothing behind when their senders disconnect", async () => {
     const api = await serveApi(startApiOn(system, { uploads: { paceMs: FOR_EVER } }));
     const created = await api.send("POST", LIST, { cwd: system.cwd });
     const messages = `${LIST}/${String((await bodyOf(created))["id"])}/messages`;
@@ -64,7 +64,7 @@ describe("a hundred uploads that stall, at any point", () => {
   });
 });
 
-test("a body that drips is ended, although it moves", async () => {
+test("a dripping body is refused with 408, although it moves", async () => {
   const { url } = await serveApi(await startApi({ uploads: { paceMs: 500 } }));
   const client = await connectTo(url);
   await client.write(postOf(LIST, 20 * MiB));
@@ -75,7 +75,7 @@ test("a body that drips is ended, although it moves", async () => {
   expect(problemIn(client.received())).toMatchObject({ status: 408, code: "request_timeout" });
 });
 
-test("a slow body that keeps its pace is taken", async () => {
+test("a slow body that keeps its pace is accepted", async () => {
   const { url } = await serveApi(await startApi({ uploads: { paceMs: 1_000 } }));
   const client = await connectTo(url);
   const pieces = 50;
@@ -88,7 +88,7 @@ test("a slow body that keeps its pace is taken", async () => {
   await expect.poll(client.received).toContain("invalid_cwd");
 });
 
-test("a body that keeps its pace and has no end is ended all the same", async () => {
+test("a body that keeps its pace and does not end is refused with 408 at the deadline", async () => {
   const { url } = await serveApi(await startApi({ uploads: { deadlineMs: 500 } }));
   const client = await connectTo(url);
   await client.write(postOf(LIST, 20 * MiB));
@@ -100,7 +100,7 @@ test("a body that keeps its pace and has no end is ended all the same", async ()
   expect(filesOpen()).toBe(0);
 });
 
-test("where files have no room, the body that has not moved for longest gives way to one that does", async () => {
+test("when the space for files is full, the body that stalled longest gives way to one that moves", async () => {
   const { url, send } = await serveApi(await startApi({ uploads: { paceMs: FOR_EVER, fileBytes: 5 * MiB } }));
   const stall = async (): Promise<RawClient> => {
     const client = await connectTo(url);
@@ -119,7 +119,7 @@ test("where files have no room, the body that has not moved for longest gives wa
   expect(alone.status).toBe(503);
 });
 
-test("a request that is refused before its body is read does not keep its connection by going on", async () => {
+test("a request that is refused before its body is read loses its connection although it keeps sending", async () => {
   const { url } = await serveApi(await startApi({ apiToken: "secret" }));
   const client = await connectTo(url);
   await client.write(postOf(LIST, 10_000 * MiB));

@@ -1,4 +1,4 @@
-/** The chaos run changes the product's sources: each change still finds its place. */
+/** The chaos run changes the product's sources. Each change must still find its place in them. */
 import { expect, test } from "vitest";
 import { DEFECTS } from "../../chaos/defects.ts";
 import { NEXT_RELEASE } from "../../chaos/release.ts";

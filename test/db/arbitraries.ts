@@ -9,7 +9,7 @@ import type {
 } from "../../machine/conversation.ts";
 import type { ErrorKind, ImageBlock, Json, TokenUsage, ToolStatus } from "../../machine/message.ts";
 
-/** Text that Postgres can hold; what it cannot is the matter of json.test.ts. */
+/** Text that Postgres can hold. Not here: other text (json.test.ts). */
 const text = fc.string({ unit: "grapheme" }).filter((value) => !value.includes("\0"));
 const id = fc.uuid();
 const time = fc

@@ -1,4 +1,4 @@
-/** Commits that meet: they wait for one another, and event numbers stay in order and without gaps (rule 3). */
+/** Concurrent commits wait for one another, and event numbers stay in order and without gaps (rule 3). */
 import { expect, test } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { setTitle } from "../../db/conversations.ts";
@@ -16,7 +16,7 @@ import {
   warned,
 } from "./fixtures.ts";
 
-test("four writers with the same revisions: each revision is applied once", async () => {
+test("four writers with the same revisions apply each revision once", async () => {
   const db = await testDatabase();
   const { id, head } = await createConversation(db, {}, { title: "A title" });
   const revisions = chain(
@@ -28,7 +28,7 @@ test("four writers with the same revisions: each revision is applied once", asyn
   );
   const writers = Array.from({ length: 4 }, async () => {
     for (let n = 0; n < revisions.length; n += 1) {
-      // Everything that may be unconfirmed is carried along.
+      // A commit carries every revision that may be unconfirmed.
       const committed = await commit(db, id, revisions.slice(Math.max(0, n - 3), n + 1));
       expect(committed.diverged).toBe(false);
       expect(committed.confirmed).toBeGreaterThanOrEqual(n + 2);
@@ -45,7 +45,7 @@ test("four writers with the same revisions: each revision is applied once", asyn
   );
 });
 
-test("titles given meanwhile take their event numbers in turn", async () => {
+test("concurrent title changes and commits number their events without gaps", async () => {
   const db = await testDatabase();
   const { id, head } = await createConversation(db, {}, { title: "Before" });
   const revisions = chain(
@@ -63,7 +63,7 @@ test("titles given meanwhile take their event numbers in turn", async () => {
   expect((await getConversation(db, id))?.lastEvent).toBe(30);
 });
 
-test("two openings at once: one row, and the loser learns that the row is another history", async () => {
+test("two concurrent creations make one row, and the loser's answer is a divergence", async () => {
   const db = await testDatabase();
   for (let round = 0; round < 10; round += 1) {
     const id = newId();
@@ -78,7 +78,7 @@ test("two openings at once: one row, and the loser learns that the row is anothe
   }
 });
 
-test("conversations opened at once with one title have slugs of their own", async () => {
+test("conversations created concurrently with one title have different slugs", async () => {
   const db = await testDatabase();
   const ids = Array.from({ length: 8 }, newId);
   const results = await Promise.all(
@@ -89,7 +89,7 @@ test("conversations opened at once with one title have slugs of their own", asyn
   expect(new Set(views.map((view) => view?.slug)).size).toBe(8);
 });
 
-test("a commit waits for another connection that holds the row, and then follows from what that wrote", async () => {
+test("a commit waits for a connection that locks the row, and then checks against what that wrote", async () => {
   const db = await ownDatabase();
   const { id, head } = await createConversation(db);
   const [revision] = chain([{ notices: [warned] }], head);
@@ -101,7 +101,7 @@ test("a commit waits for another connection that holds the row, and then follows
       order.push("committed");
       return committed;
     });
-    // Wait until the commit is seen to wait for this transaction.
+    // Polls until the commit waits for this transaction.
     for (;;) {
       // On another connection: within a transaction this view does not change.
       const blocked = await db.sql`

@@ -1,6 +1,6 @@
 /**
- * Two histories of one conversation that share a beginning: a workflow that was reset, a Temporal database that came back
- * older. However their commits meet, the row ends as one of them, whole, and the other one notices.
+ * Two histories of one conversation that share a beginning, as after a workflow reset or an older Temporal database.
+ * However their commits interleave, the row ends as one whole history, and the other one detects its divergence.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -16,12 +16,12 @@ import { createConversation, testDatabase, userMessage } from "./fixtures.ts";
 const AT = Date.parse("2026-01-01T00:00:00Z");
 const db = await testDatabase();
 
-/** One workflow run as its commits show it: what it recorded, and whether it was told that the row is another's. */
+/** One workflow run as its commits show it: what it recorded, and whether it knows that it diverged. */
 class Writer {
   readonly outbox: Outbox;
   readonly texts: string[] = [];
   isDiverged = false;
-  /** What was sent before, for a delivery that comes twice or late. */
+  /** The commits sent so far, for a delivery that comes twice or late. */
   readonly #sent: (readonly Revision[])[] = [];
   readonly #id: string;
   readonly #name: string;
@@ -34,7 +34,7 @@ class Writer {
     this.outbox = new Outbox(row);
   }
 
-  /** Both write at the same time, by the clock: only what they write differs. */
+  /** Both writers use the same clock time, so that only their texts differ. */
   record(): void {
     const text = `${this.#name} ${this.texts.length + 1}`;
     this.texts.push(text);
@@ -55,7 +55,7 @@ class Writer {
     if (revisions !== undefined) await this.#send(revisions);
   }
 
-  /** As a workflow does that has nothing to commit and wants to know. */
+  /** Checks for a divergence as a workflow does that has nothing to commit. */
   async verify(): Promise<void> {
     await this.commit();
     const row = await versionOf(db, this.#id);
@@ -81,7 +81,7 @@ const turn: fc.Arbitrary<Turn> = fc.record({
 });
 
 test(
-  "any interleaving of two histories ends with one of them, and the other notices",
+  "any interleaving of two histories ends with one of them, and the other detects its divergence",
   { timeout: 120_000 },
   async () => {
     await fc.assert(
@@ -95,7 +95,7 @@ test(
         const writers = ["a", "b"].map((name) => new Writer(id, name, row, beginning));
         for (const { who, does, which } of turns) {
           const writer = writers[who];
-          // Who knows that it diverged writes no more; what it sent may still arrive.
+          // A writer that knows of its divergence writes no more; its earlier commits may still arrive.
           if (writer === undefined || (writer.isDiverged && does !== "send again")) continue;
           if (does === "record") writer.record();
           else if (does === "commit") await writer.commit();

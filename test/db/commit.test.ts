@@ -37,7 +37,7 @@ function three(): [Revision, Revision, Revision] {
   return [first, second, third];
 }
 
-describe("what is applied", () => {
+describe("a commit without a divergence", () => {
   test("revisions are applied in order, and the answer names the row's revision and operation", async () => {
     const db = await testDatabase();
     const id = newId();
@@ -57,7 +57,7 @@ describe("what is applied", () => {
     expect(loaded?.conversation).toEqual(revisions[2].conversation);
   });
 
-  test("each message is one event, then each notice, numbered without gaps", async () => {
+  test("each message and then each notice becomes one event, numbered without gaps", async () => {
     const db = await testDatabase();
     const revisions = three();
     const id = newId();
@@ -75,7 +75,7 @@ describe("what is applied", () => {
     expect(await lastEventOf(db, id)).toBe(4);
   });
 
-  test("the same commit twice changes nothing the second time", async () => {
+  test("a repeated commit changes nothing", async () => {
     const db = await testDatabase();
     const id = newId();
     const revisions = three();
@@ -86,7 +86,7 @@ describe("what is applied", () => {
     expect(await lastEventOf(db, id)).toBe(4);
   });
 
-  test("of two runs of one order the first performs; it may ask again, and a later order is valid", async () => {
+  test("only the first claim of a dispatch attempt may perform; it may ask again, and a later attempt is valid", async () => {
     const db = await testDatabase();
     const id = newId();
     const revisions = three();
@@ -106,7 +106,7 @@ describe("what is applied", () => {
     expect((await commit(db, id, revisions, createInput, other)).awaits).toBe("c");
   });
 
-  test("what was ordered before a restart of the whole system is not performed after it, its revisions are applied", async () => {
+  test("an operation dispatched before a restart of the system is not performed after it; its revisions are applied", async () => {
     const db = await testDatabase();
     const id = newId();
     const revisions = three();
@@ -121,7 +121,7 @@ describe("what is applied", () => {
     expect((await loadConversation(db, id))?.restarts).toBe(1);
   });
 
-  test("who may perform the operation gets the messages after the last one it knows, as they are stored", async () => {
+  test("the claim that may perform the operation gets the stored messages after the last one it knows", async () => {
     const db = await testDatabase();
     const id = newId();
     const revisions = three();
@@ -146,7 +146,7 @@ describe("what is applied", () => {
     expect((await ask({ id: stored[2]?.id ?? "", sequence: 3 })).newMessages).toEqual([]);
   });
 
-  test("many messages are not answered with a commit", async () => {
+  test("more than 100 new messages are not part of the answer", async () => {
     const db = await testDatabase();
     const id = newId();
     const messages = Array.from({ length: 102 }, (_, n) => userMessage(n + 1, "x"));
@@ -161,7 +161,7 @@ describe("what is applied", () => {
     expect((await ask(2)).newMessages).toHaveLength(100);
   });
 
-  test("carried revisions: those that are known are skipped, the rest is applied", async () => {
+  test("carried revisions that the row has are skipped, the others are applied", async () => {
     const db = await testDatabase();
     const id = newId();
     const [first, second, third] = three();
@@ -171,7 +171,7 @@ describe("what is applied", () => {
     expect(await readMessages(db, id, { limit: 10 })).toHaveLength(3);
   });
 
-  test("a late writer is skipped silently and learns what the row waits for now", async () => {
+  test("a late commit changes nothing and is answered with what the row awaits now", async () => {
     const db = await testDatabase();
     const id = newId();
     const [first, second, third] = three();
@@ -203,7 +203,7 @@ describe("what is applied", () => {
     }
   });
 
-  test("archiving is told as conversation.changed", async () => {
+  test("archiving makes the event conversation.changed", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db, {}, { title: "A title" });
     await commit(db, id, chain([{ archived: true, notices: [warned] }, {}], head));
@@ -214,7 +214,7 @@ describe("what is applied", () => {
     ]);
   });
 
-  test("no revisions: the row as it is", async () => {
+  test("a commit without revisions is answered with the row's version", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db, { awaits: "x" });
     expect(await commit(db, id, [])).toEqual({
@@ -227,8 +227,8 @@ describe("what is applied", () => {
   });
 });
 
-describe("a divergence: nothing is written", () => {
-  test("a gap between the row and the revisions, and out of order only the revisions that follow", async () => {
+describe("a commit diverges and writes nothing", () => {
+  test("with a gap between the row and its revisions; the missing revision closes the gap", async () => {
     const db = await testDatabase();
     const id = newId();
     const [first, second, third] = three();
@@ -245,7 +245,7 @@ describe("a divergence: nothing is written", () => {
     expect(await commit(db, id, [third])).toMatchObject({ confirmed: 3, diverged: false });
   });
 
-  test("a gap among the revisions", async () => {
+  test("with a gap among its revisions", async () => {
     const db = await testDatabase();
     const id = newId();
     const [first, , third] = three();
@@ -254,7 +254,7 @@ describe("a divergence: nothing is written", () => {
     expect(await loadConversation(db, id)).toBeNull();
   });
 
-  test("the row's revision under another id", async () => {
+  test("with the row's revision under another id", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
     const rival = { ...head, id: "another" };
@@ -271,7 +271,7 @@ describe("a divergence: nothing is written", () => {
     expect(await readMessages(db, id, { limit: 10 })).toEqual([]);
   });
 
-  test("the next revision after another one", async () => {
+  test("with a next revision that follows another one than the row's", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
     const next = chain([{ messages: [userMessage(1, "lost?")] }, {}], { number: 1, id: "another" });
@@ -285,7 +285,7 @@ describe("a divergence: nothing is written", () => {
     expect(await lastEventOf(db, id)).toBe(0);
   });
 
-  test("a mismatch further on takes back what came before it", async () => {
+  test("with a mismatch further on, which takes back the revisions before it", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
     const [good] = chain([{ messages: [userMessage(1, "good")] }], head);
@@ -295,7 +295,7 @@ describe("a divergence: nothing is written", () => {
     expect(await readMessages(db, id, { limit: 10 })).toEqual([]);
   });
 
-  test("no row and no createInput, or an createInput without the first revision", async () => {
+  test("without a row and a createInput, or with a createInput but without the first revision", async () => {
     const db = await testDatabase();
     const id = newId();
     const [, second] = three();
@@ -305,7 +305,7 @@ describe("a divergence: nothing is written", () => {
     expect(await loadConversation(db, id)).toBeNull();
   });
 
-  test("a sub-agent whose parent is gone", async () => {
+  test("for a sub-agent whose parent is gone", async () => {
     const db = await testDatabase();
     const id = newId();
     const config = configOf(id, { parentId: "gone", userInitiated: false });
@@ -330,7 +330,7 @@ describe("createInput", () => {
     });
   });
 
-  test("without a title, the first line of the first message", async () => {
+  test("without a title, the first line of the first message is the title", async () => {
     const db = await testDatabase();
     const { id } = await createConversation(db, { messages: [userMessage(1, "\n  Why is it red?\nIt is.")] });
     expect(await getConversation(db, id)).toMatchObject({
@@ -340,7 +340,7 @@ describe("createInput", () => {
     expect((await readEvents(db, id, 0, 10)).map((event) => event.name)).toEqual(["message.added"]);
   });
 
-  test("without a message either, a stand-in until the first message with text comes", async () => {
+  test("without a message either, a placeholder is the title until the first message with text", async () => {
     const db = await ownDatabase();
     const { id, head } = await createConversation(db);
     expect(await getConversation(db, id)).toMatchObject({ title: "New conversation" });
@@ -375,13 +375,13 @@ describe("createInput", () => {
     for (const slug of slugs) expect(slug).toMatch(/^same(-[0-9a-f]+)?$/);
   });
 
-  test("a continuation of a conversation that is gone is a conversation of its own", async () => {
+  test("a continuation of a removed conversation is stored without a predecessor", async () => {
     const db = await testDatabase();
     const { id } = await createConversation(db, {}, { config: { continuedFrom: "gone" } });
     expect((await loadConversation(db, id))?.config.continuedFrom).toBeNull();
   });
 
-  test("an createInput is ignored when the row is there", async () => {
+  test("a createInput is ignored when the row exists", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db, {}, { title: "First" });
     const createInput = { config: configOf(id, { cwd: "/elsewhere" }), title: "Second" };

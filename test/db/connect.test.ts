@@ -1,11 +1,11 @@
-/** Connections to Postgres that end in a bad moment. */
+/** Connections to Postgres that end at a bad moment. */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { openClient } from "../../db/connect.ts";
 import { isUnavailable } from "../../db/errors.ts";
 
-/** A server that resets each connection as soon as something is asked in it; the url of the same database by way of it. */
+/** Starts a proxy that resets each connection at its first query; resolves with the database's url through it. */
 async function endsWhatIsAsked(url: string): Promise<string> {
   const parsed = new URL(url);
   const folder = parsed.searchParams.get("host");
@@ -33,14 +33,14 @@ async function endsWhatIsAsked(url: string): Promise<string> {
   return parsed.href;
 }
 
-test("a connection that ends as soon as it is made fails what was asked, and not the process", async () => {
+test("a connection that ends at its first query fails that query, and not the process", async () => {
   const strayed: unknown[] = [];
   const note = (error: unknown): void => void strayed.push(error);
   process.on("unhandledRejection", note);
   onTestFinished(() => void process.off("unhandledRejection", note));
   const client = openClient(await endsWhatIsAsked(inject("postgresUrl")), "test");
   const error = await client`select 1`.catch((error: unknown) => error);
-  // Node tells of a promise that nobody handles after those that somebody does.
+  // Node reports an unhandled rejection only after the handlers of the handled ones.
   await new Promise(setImmediate);
   expect(strayed).toEqual([]);
 

@@ -1,4 +1,4 @@
-/** What is shown of conversations: one, a list, sub-agents; and renaming and removal. */
+/** Reading conversations: one, the list, sub-agents; and renaming and removal. */
 import { describe, expect, test } from "vitest";
 import { commit } from "../../db/commit.ts";
 import {
@@ -30,7 +30,7 @@ import {
 const all: Listing = { archived: "all", q: "", limit: 100, cursor: null };
 
 describe("one conversation", () => {
-  test("is shown as the HTTP contract has it", async () => {
+  test("has the shape of the HTTP contract", async () => {
     const db = await testDatabase();
     const waiting = queued("later");
     const { id, head } = await createConversation(
@@ -51,7 +51,7 @@ describe("one conversation", () => {
           },
         }),
       },
-      { title: "A title", config: { sandbox: { available: true, abi: 7, reason: null } } },
+      { title: "A title", config: { sandbox: { kind: "available", abi: 7 } } },
     );
     const next = await createConversation(db, {}, { config: { continuedFrom: id } });
     await commit(db, id, chain([{ at: "2024-05-06T07:08:10.000Z", conversation: head.conversation }], head));
@@ -64,7 +64,7 @@ describe("one conversation", () => {
       model: "some-model",
       scripted: false,
       mode: "restricted",
-      sandbox: { available: true, abi: 7, reason: null },
+      sandbox: { kind: "available", abi: 7 },
       state: { kind: "error", message: "no", errorKind: "network" },
       queue: [waiting],
       usage: {
@@ -89,7 +89,7 @@ describe("one conversation", () => {
     expect(await getConversation(db, "unknown")).toBeNull();
   });
 
-  test("there is no warning below 80 %", async () => {
+  test("has no warning below 80 %", async () => {
     const db = await testDatabase();
     const usage = { ...valueWith({}).usage, contextUsed: 799 };
     const { id } = await createConversation(db, { conversation: valueWith({ usage }) });
@@ -137,7 +137,7 @@ describe("the list", () => {
     expect((await listConversations(db, { ...all, limit: 2 })).nextCursor).toBeNull();
   });
 
-  test("leaves out sub-agents, and what is archived or not as asked", async () => {
+  test("leaves out sub-agents, and filters by the archived flag", async () => {
     const db = await ownDatabase();
     const { id: open } = await createConversation(db);
     const { id: archived } = await createConversation(db, { archived: true });
@@ -170,7 +170,7 @@ describe("the list", () => {
     },
   );
 
-  test("sub-agents of one conversation, oldest first", async () => {
+  test("the sub-agents of one conversation are listed oldest first", async () => {
     const db = await testDatabase();
     const { id } = await createConversation(db);
     const kids: string[] = [];
@@ -187,7 +187,7 @@ describe("the list", () => {
 });
 
 describe("a new title", () => {
-  test("is told, keeps the slug, and is not replaced by the first message", async () => {
+  test("makes an event, keeps the slug, and is not replaced by the first message", async () => {
     const db = await ownDatabase();
     const { id, head } = await createConversation(db);
     expect(await setTitle(db, id, "Chosen\0")).toBe(true);
@@ -208,7 +208,7 @@ describe("a new title", () => {
   });
 });
 
-test("the last revision is known of conversations that exist", async () => {
+test("an existing conversation has a row version, an unknown one has none", async () => {
   const db = await testDatabase();
   const { id, head } = await createConversation(db);
   await commit(db, id, chain([{}], head));
@@ -220,7 +220,7 @@ test("the last revision is known of conversations that exist", async () => {
 });
 
 describe("removal", () => {
-  test("takes everything with it, sub-agents and theirs too, and only that", async () => {
+  test("deletes the conversation, its sub-agents and theirs, and nothing else", async () => {
     const db = await ownDatabase();
     const fields = {
       messages: [userMessage(1, "x")],
@@ -243,7 +243,7 @@ describe("removal", () => {
     expect(await deleteConversation(db, id)).toBe(false);
   });
 
-  test("that comes late leaves a conversation that has the id cursor then", async () => {
+  test("meant for an earlier conversation leaves a newer one with the same id", async () => {
     const db = await testDatabase();
     const { id } = await createConversation(db, { at: "2024-05-06T07:08:09.123Z" });
     expect(await deleteConversation(db, id, "2024-05-06T07:08:09.122Z")).toBe(false);
@@ -252,7 +252,7 @@ describe("removal", () => {
     expect(await conversationExists(db, id)).toBe(false);
   });
 
-  test("a commit that comes too late does not bring it back", async () => {
+  test("is final: a late commit does not bring the conversation back", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
     await deleteConversation(db, id);
@@ -302,7 +302,7 @@ describe("images", () => {
     expect(await getImage(db, other, image("a").hash)).toBeNull();
   });
 
-  test("go with the last conversation that refers to them, but for those that were put just now", async () => {
+  test("are deleted with the last conversation that refers to them, except those stored just now", async () => {
     const db = await ownDatabase();
     for (const digit of ["a", "b", "c"]) await putImage(db, image(digit), bytes);
     await db.sql`update images set created_at = now() - interval '2 hours' where hash <> ${image("c").hash}`;

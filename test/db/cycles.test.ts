@@ -30,7 +30,7 @@ async function conversation() {
   return { db, id, page };
 }
 
-test("a page holds the last cycles and what lies between and after them; the one before it ends where it begins", async () => {
+test("a page holds the last cycles and the messages between and after them; the page before it ends where it begins", async () => {
   const { page } = await conversation();
   expect(await page(1)).toEqual(["m4", "a3"]);
   expect(await page(1, "m4")).toEqual(["m3", "s2"]);
@@ -57,7 +57,7 @@ test("the cycles of a page are those of the whole conversation, although the out
   ]);
 });
 
-test("what is no cycle of this conversation is nothing to page from", async () => {
+test("an id that is no cycle of this conversation has no page before it", async () => {
   const { db, page } = await conversation();
   expect(await page(1, "m2")).toBeNull();
   expect(await page(1, "unknown")).toBeNull();

@@ -32,7 +32,7 @@ async function query(url: string, text: string): Promise<unknown[]> {
   }
 }
 
-test("starts, is adopted by the next, comes back after kill -9 with its data, and stops", async () => {
+test("the server is adopted by the next start, comes back with its data after kill -9, and stops", async () => {
   const dataDir = await dataFolder();
   const first = await start(dataDir, true);
   expect(first.said).toEqual(["Creating the PostgreSQL cluster.", "Starting PostgreSQL."]);
@@ -59,7 +59,7 @@ test("starts, is adopted by the next, comes back after kill -9 with its data, an
   expect(isDead(last.pid)).toBe(true);
 });
 
-test("is safe against a crash when it is to be durable, and listens on no port", async () => {
+test("a durable server syncs every commit to disk, and listens on no port", async () => {
   const { url } = await start(await dataFolder(), true);
   expect(
     await query(
@@ -76,13 +76,13 @@ test("two starts at once share one server", async () => {
   expect(one.pid).toBe(two.pid);
 });
 
-test("a lock file that names another program is of a machine that was switched off", async () => {
+test("a lock file that names another program's process does not prevent a start", async () => {
   const dataDir = await dataFolder();
   const first = await start(dataDir);
   const lockFile = join(dataDir, "pg18", "postmaster.pid");
   const lock = await readFile(lockFile, "utf8");
   await first.stop();
-  // Of the server's own user: of another user's processes PostgreSQL knows that they are no servers.
+  // It runs as the server's own user: PostgreSQL takes no process of another user for a server.
   const { uid, gid } = await stat(join(dataDir, "pg18"));
   const other = spawn("sleep", ["60"], { uid, gid, cwd: "/" });
   onTestFinished(() => void other.kill());
@@ -91,7 +91,7 @@ test("a lock file that names another program is of a machine that was switched o
   expect(await query(second.url, "select 1 as one")).toEqual([{ one: 1 }]);
 });
 
-test("refuses the data of another major version, and a folder that holds something else", async () => {
+test("a start refuses the data of another major version, and a folder that holds something else", async () => {
   const old = await dataFolder();
   await mkdir(join(old, "pg18"));
   await writeFile(join(old, "pg18", "PG_VERSION"), "17\n");
@@ -103,7 +103,7 @@ test("refuses the data of another major version, and a folder that holds somethi
   expect(await readFile(join(other, "pg18", "notes.txt"), "utf8")).toBe("mine");
 });
 
-test("listening begins when a server that was down at first is up", async () => {
+test("listening begins once a server that was down at first is up", async () => {
   const dataDir = await dataFolder();
   const first = await start(dataDir);
   const { url } = first;

@@ -1,4 +1,4 @@
-/** What callers answer with 503 or repeat, and what they do not. */
+/** Which errors of the database are outages, which callers answer with 503 or repeat, and which are not. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ function open(url: string): Database {
   return db;
 }
 
-test("a socket that is not there", async () => {
+test("a missing socket is an outage", async () => {
   const folder = await mkdtemp(join(tmpdir(), "bedrock-test-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const db = open(`postgres://app@localhost/bedrock?host=${encodeURIComponent(folder)}`);
@@ -31,7 +31,7 @@ test("a socket that is not there", async () => {
   expect(isUnavailable(await failureOf(versionOf(db, "x")))).toBe(true);
 });
 
-test("a port that nobody listens on", async () => {
+test("a closed port is an outage", async () => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
@@ -41,7 +41,7 @@ test("a port that nobody listens on", async () => {
   expect(isUnavailable(await failureOf(versionOf(refused, "x")))).toBe(true);
 });
 
-test("a connection that is ended in the middle of a query; the next one is served", async () => {
+test("a connection that ends in the middle of a query is an outage, and the next query is served", async () => {
   const db = await ownDatabase();
   const failure = failureOf(db.sql`select pg_sleep(60), 'the one to end'`);
   await expect
@@ -56,7 +56,7 @@ test("a connection that is ended in the middle of a query; the next one is serve
   expect(await versionOf(db, "x")).toBeNull();
 });
 
-test("a pool that was closed", async () => {
+test("a closed pool is an outage", async () => {
   const db = await ownDatabase();
   await db.close();
   expect(isUnavailable(await failureOf(commit(db, "x", [])))).toBe(true);

@@ -15,7 +15,7 @@ type TestDatabase = Database & { readonly url: string };
 
 let shared: Promise<TestDatabase> | undefined;
 
-/** The file's database: its tests keep apart by the ids of their conversations. */
+/** One database for a test file, whose tests use conversations with different ids. */
 export function testDatabase(): Promise<TestDatabase> {
   shared ??= openFresh();
   return shared;
@@ -25,7 +25,7 @@ afterAll(async () => {
   await (await shared)?.close();
 });
 
-/** A database of the test's own, for what looks at all conversations or at the connections. */
+/** A database of its own, for a test that looks at all conversations or at the connections. */
 export async function ownDatabase(): Promise<TestDatabase> {
   const db = await openFresh();
   onTestFinished(() => db.close());
@@ -48,7 +48,7 @@ export function configOf(id: string, changes: Partial<ConversationConfig> = {}):
     host: "laptop",
     model: "some-model",
     scripted: false,
-    sandbox: { available: false, abi: null, reason: "not on this kernel" },
+    sandbox: { kind: "unavailable", reason: "not on this kernel" },
     parentId: null,
     continuedFrom: null,
     userInitiated: true,

@@ -12,7 +12,7 @@ test("NUL and lone surrogates become U+FFFD, in keys too, and nothing else chang
   });
 });
 
-test("a string outside of JSON is cleaned alike", () => {
+test("a string outside of JSON is cleaned in the same way", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (text) => {
       expect(cleanText(text)).toBe(JSON.parse(encodeJson(text)));
@@ -21,7 +21,7 @@ test("a string outside of JSON is cleaned alike", () => {
   expect(cleanText("\0\ud83d\u{1f600}")).toBe("\ufffd\ufffd\u{1f600}");
 });
 
-test("Postgres takes whatever was encoded and gives it back", async () => {
+test("Postgres stores any encoded value and returns it unchanged", async () => {
   const client = openClient(await freshDatabase(), "test");
   const text = fc.oneof(
     fc.string({ unit: "binary" }),

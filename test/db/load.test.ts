@@ -1,4 +1,4 @@
-/** A workflow that was lost begins again from the row: what is loaded is what was committed (rule 10). */
+/** A lost workflow begins again from the row: the loaded value equals the committed one (rule 10). */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { commit } from "../../db/commit.ts";
@@ -39,7 +39,7 @@ test("the config comes back, with the archived flag and the last event", async (
   const parent = await createConversation(db);
   const config = {
     scripted: true,
-    sandbox: { available: true, abi: 7, reason: null },
+    sandbox: { kind: "available" as const, abi: 7 },
     parentId: parent.id,
     continuedFrom: parent.id,
     userInitiated: false,
@@ -59,7 +59,7 @@ test("the config comes back, with the archived flag and the last event", async (
   });
 });
 
-test("ids that were asked for are found among the messages and in the queue", async () => {
+test("the requested ids are found among the messages and in the queue", async () => {
   const db = await testDatabase();
   const other = await createConversation(db, { messages: [userMessage(1, "x", "elsewhere")] });
   const { id } = await createConversation(db, {
@@ -92,7 +92,7 @@ test("the recent messages are the last 64 of the user, then the queue", async ()
   ]);
 });
 
-test("there is nothing to load of an unknown conversation", async () => {
+test("an unknown conversation loads as null", async () => {
   const db = await testDatabase();
   expect(await loadConversation(db, "unknown", ["a"])).toBeNull();
 });

@@ -66,7 +66,7 @@ test("ranges are exclusive and ascending", async () => {
   expect(await readMessages(db, "unknown", { limit: 3 })).toEqual([]);
 });
 
-test("events are read from a number on, with their messages", async () => {
+test("events are read after a given number, with their messages", async () => {
   const db = await testDatabase();
   const messages = [userMessage(1, "x"), userMessage(2, "y")];
   const { id } = await createConversation(db, { messages, notices: [warned] });
@@ -102,7 +102,7 @@ test("a message is found by its id, delivered or queued", async () => {
 });
 
 describe("tool call ids", () => {
-  test("that this conversation has used are told, in the order asked", async () => {
+  test("that this conversation has used are returned, in the order asked", async () => {
     const db = await testDatabase();
     const long = "x".repeat(10_000);
     await createConversation(db, { messages: [toolMessage(1, "elsewhere")] });

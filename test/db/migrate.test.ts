@@ -1,4 +1,4 @@
-/** Migrating is for every start: several at once, and again. */
+/** Every start migrates the database, also several at once, and again. */
 import { expect, inject, test } from "vitest";
 import journal from "../../db/migrations/meta/_journal.json" with { type: "json" };
 import { openClient } from "../../db/connect.ts";
@@ -6,7 +6,7 @@ import { migrate } from "../../db/migrate.ts";
 import { databaseUrl } from "../support/postgres.ts";
 import { createConversation, ownDatabase } from "./fixtures.ts";
 
-test("several processes at once, on an empty database: one migrates, the others wait", async () => {
+test("when several processes start on an empty database, one migrates and the others wait", async () => {
   const server = openClient(inject("postgresUrl"), "test");
   const name = `test_migrate_${process.pid}`;
   await server`create database ${server(name)}`;
@@ -23,7 +23,7 @@ test("several processes at once, on an empty database: one migrates, the others 
   }
 });
 
-test("again changes nothing", async () => {
+test("a second migration changes nothing", async () => {
   const db = await ownDatabase();
   const { id } = await createConversation(db);
   const said: string[] = [];

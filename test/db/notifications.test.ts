@@ -1,4 +1,4 @@
-/** What one process says, another hears; and what is lost with a connection is announced as lost. */
+/** One process's notifications reach another, which learns of a lost connection and so of lost notifications. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { deleteConversation, setTitle } from "../../db/conversations.ts";
@@ -21,7 +21,7 @@ async function listening(url: string): Promise<Notifications & { commits: Commit
 }
 
 describe("commits", () => {
-  test("are heard once a call that applied something, with the revision and the last event", async () => {
+  test("are notified once for each call that applied something, with the revision and the last event", async () => {
     const db = await ownDatabase();
     const { commits } = await listening(db.url);
     const { id, head } = await createConversation(db);
@@ -43,7 +43,7 @@ describe("commits", () => {
     ]);
   });
 
-  test("are not heard any more by a callback that was removed", async () => {
+  test("are not passed to a callback that was removed", async () => {
     const db = await ownDatabase();
     const notifications = await listening(db.url);
     const heard: CommitNotice[] = [];
@@ -54,7 +54,7 @@ describe("commits", () => {
     expect(heard).toEqual([]);
   });
 
-  test("go on after the connection was lost, and the loss is told", async () => {
+  test("are notified again after a lost connection, and the reconnection is reported", async () => {
     const db = await ownDatabase();
     const notifications = await listening(db.url);
     let reconnects = 0;
@@ -100,7 +100,7 @@ describe("live events", () => {
   test.each([
     ["alike", "\n".repeat(20_000)],
     ["of many bytes", "😀".repeat(5_000)],
-  ])("with more text than a notification holds arrive whole, in pieces: %s", async (_, text) => {
+  ])("with more text than a notification holds arrive complete, in pieces: %s", async (_, text) => {
     const db = await ownDatabase();
     const notifications = await listening(db.url);
     const heard: string[] = [];

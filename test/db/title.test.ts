@@ -1,4 +1,4 @@
-/** Titles and slugs that are made from what the person wrote first. */
+/** Titles and slugs that are made from the person's first message. */
 import { expect, test } from "vitest";
 import { slugFrom, titleFrom } from "../../db/title.ts";
 import { toolMessage, userMessage } from "./fixtures.ts";
@@ -12,7 +12,7 @@ test("a title is the first line with text of the first user message that has one
   expect(titleFrom([])).toBeNull();
 });
 
-test("a title has at most 80 characters, none of them torn", () => {
+test("a title has at most 80 characters and splits none of them", () => {
   expect(titleFrom([userMessage(1, "x".repeat(80))])).toBe("x".repeat(80));
   expect(titleFrom([userMessage(1, "x".repeat(81))])).toBe(`${"x".repeat(79)}…`);
   expect(titleFrom([userMessage(1, "😀".repeat(500))])).toBe(`${"😀".repeat(79)}…`);

@@ -1,4 +1,4 @@
-/** Records the histories that test/workflows/replay.test.ts replays, one scenario a file. */
+/** Records the histories that test/workflows/replay.test.ts replays, one scenario per file. */
 import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { spawnFamily } from "../support/family.ts";
 import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
 
-const system = await startSystem();
+const system = await startSystem({ hasSandbox: false });
 const script = (...answers: Parameters<typeof system.model.script>[1][]) =>
   system.model.script(randomUUID(), answers.flat() as never);
 

@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** `npm run histories`: records, tests nothing. */
+/** `npm run histories` records histories and tests nothing. */
 export default defineConfig({
   test: {
     include: ["test/histories/record.ts"],

@@ -1,4 +1,4 @@
-/** REQ-BED-013: what an image must be, and what becomes of it on its way in. */
+/** REQ-BED-013: which images are accepted, and how they are converted for storage. */
 import { createHash, randomBytes } from "node:crypto";
 import { deflateSync } from "node:zlib";
 import sharp from "sharp";
@@ -27,7 +27,7 @@ const refusal = async (bytes: Uint8Array): Promise<string> => {
 };
 
 describe.each(FORMATS)("%s", (format) => {
-  test("comes out as the format that it is, under the hash of its bytes", async () => {
+  test("keeps its format, and is stored under the hash of its bytes", async () => {
     const { block, bytes, original } = await prepareImage(await encodedImage(format));
     const mediaType = `image/${format}`;
     expect(block).toEqual({
@@ -35,11 +35,11 @@ describe.each(FORMATS)("%s", (format) => {
       hash: createHash("sha256").update(bytes).digest("hex"),
     });
     expect(original).toEqual({ mediaType, width: 40, height: 30 });
-    // By the scripted provider's own reader, which shares nothing with ours.
+    // The scripted provider has its own reader, which shares no code with ours.
     expect(readImageHeader(Buffer.from(bytes))).toEqual({ mediaType, width: 40, height: 30 });
   });
 
-  test("the same again gives the same hash", async () => {
+  test("has the same hash when it is prepared again", async () => {
     const bytes = await encodedImage(format);
     const [first, second] = await Promise.all([prepareImage(bytes), prepareImage(Buffer.from(bytes))]);
     expect(second.block).toEqual(first.block);
@@ -55,7 +55,7 @@ describe.each(FORMATS)("%s", (format) => {
     expect(exact.block).toMatchObject({ width: MAX_LONG_SIDE, height: 20 });
   });
 
-  test("cut off anywhere it is refused", async () => {
+  test("is refused if it is cut off anywhere", async () => {
     const whole = await encodedImage(format, { width: 300, height: 200, noise: true });
     for (const part of [13, 40, whole.length / 4, whole.length / 2, whole.length * 0.9]) {
       expect(await refusal(whole.subarray(0, Math.floor(part)))).toMatch(/broken/);
@@ -63,7 +63,7 @@ describe.each(FORMATS)("%s", (format) => {
   });
 });
 
-test("EXIF: the image is turned upright, and nothing of the metadata is kept", async () => {
+test("an image with EXIF data is turned upright and loses its metadata", async () => {
   const lying = await pixels({ width: 60, height: 20 })
     .jpeg()
     .withExif({ IFD0: { Artist: "Somebody" }, IFD3: { GPSLatitude: "51/1 30/1 0/1" } })
@@ -84,7 +84,7 @@ test("EXIF: the image is turned upright, and nothing of the metadata is kept", a
   expect(Buffer.from(bytes).includes("Somebody")).toBe(false);
 });
 
-test("of an animation the first frame is taken", async () => {
+test("only the first frame of an animation is kept", async () => {
   const frames = [pixels({ seed: 1 }), pixels({ seed: 9 })].map((frame) => frame.png().toBuffer());
   const animated = await sharp(await Promise.all(frames), { join: { animated: true } })
     .gif({ delay: [100, 100] })
@@ -95,7 +95,7 @@ test("of an animation the first frame is taken", async () => {
   expect((await sharp(bytes).metadata()).pages ?? 1).toBe(1);
 });
 
-test("what no lossless format makes small enough is stored as WebP", async () => {
+test("an image that no lossless format makes small enough is stored as WebP", async () => {
   const noisy = await encodedImage("png", { width: MAX_LONG_SIDE, height: MAX_LONG_SIDE, noise: true });
   expect(noisy.length).toBeGreaterThan(MAX_STORED_BYTES);
   const { block, bytes } = await prepareImage(noisy);
@@ -103,7 +103,7 @@ test("what no lossless format makes small enough is stored as WebP", async () =>
   expect(block).toMatchObject({ mediaType: "image/webp", width: MAX_LONG_SIDE, height: MAX_LONG_SIDE });
 });
 
-test("noise in the transparency, which WebP cannot make small, too: whatever comes is small enough afterwards", async () => {
+test("noise is small enough afterwards, also in the transparency, which WebP cannot make small", async () => {
   const side = MAX_LONG_SIDE;
   for (const channels of [2, 4] as const) {
     const raw = { width: side, height: side, channels };
@@ -115,7 +115,7 @@ test("noise in the transparency, which WebP cannot make small, too: whatever com
 });
 
 describe("a file that takes a decoder long", () => {
-  /** An animation of many tiny images: reading it takes the library the square of their number. */
+  /** An animation of many tiny images; the library's time to read it grows with the square of their number. */
   const endless = async (frames: number): Promise<Buffer> => {
     const background = { r: 1, g: 2, b: 3, alpha: 0.5 };
     const still = await sharp({ create: { width: 4, height: 4, channels: 4, background } })
@@ -136,7 +136,7 @@ describe("a file that takes a decoder long", () => {
     return chunk("RIFF", Buffer.from("WEBP"), chunk("VP8X", canvas), chunk("ANIM", Buffer.alloc(6)), ...all);
   };
 
-  test("is let go of at once when nobody wants it any more, and keeps nobody waiting", async () => {
+  test("is given up at once after an abort, and does not delay the next image", async () => {
     const bytes = await endless(100_000);
     const stop = new AbortController();
     const hopeless = Array.from({ length: 4 }, () =>
@@ -148,12 +148,12 @@ describe("a file that takes a decoder long", () => {
     expect((await next).block.width).toBe(40);
   });
 
-  test("and is refused when it takes too long, though somebody waits", async () => {
+  test("is refused when it takes too long, even without an abort", async () => {
     expect(await refusal(await endless(100_000))).toMatch(/too long to decode/);
   });
 });
 
-test("grey, 16 bits, transparency, CMYK: whatever the pixels, the provider can read it", async () => {
+test("grey, 16-bit, transparent and CMYK images become images that the provider can read", async () => {
   const variants = [
     pixels().greyscale().png(),
     pixels().toColourspace("rgb16").png(),
@@ -171,7 +171,7 @@ test("grey, 16 bits, transparency, CMYK: whatever the pixels, the provider can r
   }
 });
 
-test("bytes: the largest is accepted, one more is not", async () => {
+test("an image with the maximum number of bytes is accepted, one byte more is not", async () => {
   const small = await encodedImage("png");
   const padded = Buffer.concat([small, Buffer.alloc(MAX_IMAGE_BYTES - small.length)]);
   expect((await prepareImage(padded)).block.width).toBe(40);
@@ -179,7 +179,7 @@ test("bytes: the largest is accepted, one more is not", async () => {
 });
 
 describe("a bomb: few bytes, many pixels", () => {
-  /** A valid PNG of one colour, made without anybody holding its pixels. */
+  /** A valid PNG of one colour, made without its decoded pixels in memory. */
   const flat = (width: number, height: number): Buffer => {
     const chunk = (type: string, data: Buffer): Buffer => {
       const body = Buffer.concat([Buffer.from(type, "latin1"), data]);
@@ -207,7 +207,7 @@ describe("a bomb: few bytes, many pixels", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
   });
 
-  test("one that is all width, or all height: what scales it needs memory by its sides", async () => {
+  test("is refused if one side is too long, because scaling needs memory by the sides", async () => {
     for (const [width, height] of [
       [20_000, 100],
       [100, 20_000],
@@ -217,13 +217,13 @@ describe("a bomb: few bytes, many pixels", () => {
     expect((await prepareImage(flat(16_384, 100))).block).toMatchObject({ width: MAX_LONG_SIDE, height: 10 });
   });
 
-  test("the largest image is still accepted", async () => {
+  test("is refused from one pixel a side above the limit; the largest image is accepted", async () => {
     const side = Math.floor(Math.sqrt(MAX_IMAGE_PIXELS));
     expect((await prepareImage(flat(side, side))).block.width).toBe(MAX_LONG_SIDE);
     expect(await refusal(flat(side + 1, side + 1))).toMatch(/pixels/);
   });
 
-  test.each(["jpeg", "gif", "webp"] as const)("as %s, too", async (format) => {
+  test.each(["jpeg", "gif", "webp"] as const)("is refused as %s, too", async (format) => {
     const width = 8_000;
     const create = { width, height: MAX_IMAGE_PIXELS / width + 1, channels: 3, background: "#369" } as const;
     const bomb = await sharp({ create }).toFormat(format, { effort: 1 }).toBuffer();
@@ -231,7 +231,7 @@ describe("a bomb: few bytes, many pixels", () => {
   });
 });
 
-describe("what is none of the four", () => {
+describe("a file in none of the four formats", () => {
   test.each([
     ["nothing", ""],
     ["text", "hello"],
@@ -240,18 +240,18 @@ describe("what is none of the four", () => {
     ["PDF", "%PDF-1.7\n"],
     ["a RIFF that is sound", "RIFF\x00\x00\x00\x00WAVEfmt "],
     ["BMP", "BM\x00\x00\x00\x00"],
-  ])("%s", async (_, text) => {
+  ])("is refused: %s", async (_, text) => {
     expect(imageTypeOf(Buffer.from(text, "latin1"))).toBeNull();
     expect(await refusal(Buffer.from(text, "latin1"))).toMatch(/none of image\/png/);
   });
 
-  test("TIFF and AVIF, which the library could read", async () => {
+  test("is refused if it is TIFF or AVIF, which the library could read", async () => {
     for (const format of ["tiff", "avif"] as const) {
       expect(await refusal(await pixels().toFormat(format).toBuffer())).toMatch(/none of/);
     }
   });
 
-  test("something else behind a magic number", async () => {
+  test("is refused behind a magic number, and removed behind a valid image", async () => {
     const disguised = Buffer.concat([
       Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
       Buffer.from("<html></html>"),
@@ -263,7 +263,7 @@ describe("what is none of the four", () => {
   });
 });
 
-test("many at once come out right", async () => {
+test("images that are prepared concurrently each get their own result", async () => {
   const sent = await Promise.all(
     Array.from({ length: 20 }, (_, seed) => encodedImage("png", { seed, width: 100 + seed, height: 50 })),
   );

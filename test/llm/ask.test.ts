@@ -90,7 +90,7 @@ describe("a response", () => {
     expect(deltas.length).toBeGreaterThan(2);
   });
 
-  test("may go straight back: what was received is accepted by the provider", async () => {
+  test("can be sent back: the provider accepts the blocks as received", async () => {
     const { outcome } = await askFor(
       script.say(script.thinking("hm"), "Looking.", script.toolCall("ls", {}, "toolu_back")),
     );
@@ -115,7 +115,7 @@ describe("a response", () => {
     });
   });
 
-  test("keeps blocks, deltas and events of kinds that are not known here", async () => {
+  test("keeps blocks and deltas of unknown kinds, and ignores unknown events", async () => {
     const outcome = await askRaw((response) => {
       const event = (data: { readonly type: string }) =>
         response.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
@@ -152,7 +152,7 @@ describe("a response", () => {
     });
   });
 
-  test("its connection is used again, although its end comes after the message's", async () => {
+  test("leaves a reusable connection, although its end comes after the message's", async () => {
     let connections = 0;
     const ended: Promise<unknown>[] = [];
     const outcomes = await withServer(
@@ -164,7 +164,7 @@ describe("a response", () => {
       async (client) => {
         const first = await askOf(client);
         await Promise.all(ended);
-        // The client has to read the end, too.
+        // The client has to read the end before it can reuse the connection.
         await new Promise((resolve) => setTimeout(resolve, 50));
         return [first, await askOf(client)];
       },
@@ -200,7 +200,7 @@ describe("a call that cannot run", () => {
     expect(inputs(outcome)).toEqual([{}, { command: "ok" }, {}]);
   });
 
-  test("an input nested thousands of levels deep is a defect, for nothing could write it again", async () => {
+  test("an input nested thousands of levels deep is a defect, because it could not be serialized again", async () => {
     const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
     const { outcome } = await askFor(
       script.say(script.rawToolCall("bash", [deep(20_000)]), script.rawToolCall("bash", [deep(50)])),
@@ -220,7 +220,7 @@ describe("a call that cannot run", () => {
     expect(outcome).toMatchObject({ kind: "response", defects: [{ call: 1, defect: "truncated" }] });
   });
 
-  test("a call without arguments is whole", async () => {
+  test("a call without arguments has no defect", async () => {
     const { outcome } = await askFor(script.say(script.rawToolCall("ls", [])));
     expect(outcome).toMatchObject({ kind: "response", defects: [] });
     expect(inputs(outcome)).toEqual([{}]);
@@ -260,10 +260,10 @@ describe("REQ-BED-005: an abort", () => {
   });
 });
 
-describe("REQ-BED-006: what fails on the way can be asked again", () => {
+describe("REQ-BED-006: a request that fails on the way can be retried", () => {
   const retryable = { kind: "failed", errorKind: "network", retryable: true };
 
-  test("a provider that only pings has stalled and is hung up on", async () => {
+  test("a provider that only pings has stalled and is disconnected", async () => {
     const stop = hold({ pingEveryMs: 20 });
     const { outcome, key } = await askFor(script.say(script.text("Some text", stop)), { stallMs: 200 });
     expect(outcome).toMatchObject({ ...retryable, message: expect.stringMatching(/sent nothing/) as string });
@@ -275,7 +275,7 @@ describe("REQ-BED-006: what fails on the way can be asked again", () => {
     expect(outcome).toMatchObject(retryable);
   });
 
-  test("a slow stream whose every event comes in time has not", async () => {
+  test("a slow stream whose every event comes in time has not stalled", async () => {
     const slow = [1, 2, 3, 4, 5, 6].flatMap((n) => [`part ${n} `, pause(60)]);
     const { outcome } = await askFor(script.say(script.text(...slow)), { stallMs: 250 });
     expect(outcome).toMatchObject({ kind: "response" });
@@ -291,7 +291,7 @@ describe("REQ-BED-006: what fails on the way can be asked again", () => {
     expect(outcome).toMatchObject(retryable);
   });
 
-  test("nobody listens", async () => {
+  test("a refused connection can be retried", async () => {
     const gone = await startScriptedServer();
     await gone.close();
     const outcome = await askOf(createClient({ apiKey: "key", baseURL: gone.url }));
@@ -301,7 +301,7 @@ describe("REQ-BED-006: what fails on the way can be asked again", () => {
     });
   });
 
-  test("an answer that is not the protocol's", async () => {
+  test("an answer that breaks the protocol can be retried", async () => {
     expect(await askRaw((response) => response.end("event: message_start\ndata: {oops\n\n"))).toMatchObject(
       retryable,
     );
@@ -314,7 +314,7 @@ describe("REQ-BED-006: what fails on the way can be asked again", () => {
     ).toMatchObject(retryable);
   });
 
-  test("an error event in mid-stream is classified, and one of a refused request is final", async () => {
+  test("an error event in mid-stream is classified, and that of an invalid request is final", async () => {
     expect(
       (await askFor(script.say(script.text("half", failHere("overloaded_error"))))).outcome,
     ).toMatchObject({
@@ -327,7 +327,7 @@ describe("REQ-BED-006: what fails on the way can be asked again", () => {
     ).toMatchObject({ kind: "failed", errorKind: "invalid_request", retryable: false });
   });
 
-  test("it is asked once: trying again is decided elsewhere, with the provider's Retry-After", async () => {
+  test("a request is sent once, and its failure carries the provider's Retry-After", async () => {
     const { outcome, key } = await askFor(script.rateLimited(2));
     expect(outcome).toMatchObject({
       kind: "failed",
@@ -361,7 +361,7 @@ const askOf = (client: ReturnType<typeof createClient>): Promise<LlmOutcome> =>
     stallMs: 5_000,
   });
 
-/** Asks a server that answers with these bytes. */
+/** Asks a server whose response `respond` writes. */
 const askRaw = (respond: (response: ServerResponse) => unknown): Promise<LlmOutcome> =>
   withServer(respond, askOf, () => undefined);
 

@@ -1,4 +1,4 @@
-/** A provider that sends more than an answer may have: hung up on at once, told in a sentence, never asked again. */
+/** A provider that sends more than an answer may have: cut off at once, reported in a sentence, never retried. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Delta } from "../../llm/accumulate.ts";
 import { ask, type LlmOutcome } from "../../llm/ask.ts";
@@ -11,7 +11,7 @@ const { ATTACKS, BEGINNING, END, event, flood, HEAD } = hostile;
 const delta = (fields: object): string => event({ type: "content_block_delta", index: 0, delta: fields });
 const text = (piece: string): string => delta({ type: "text_delta", text: piece });
 const answer = (body: string): hostile.Attack => flood(HEAD + BEGINNING + body + END, "", 0);
-/** As many as the longest answer has tokens. */
+/** Number of tokens of the longest answer. */
 const TOKENS = 128_000;
 
 const attacks: Readonly<Record<string, hostile.Attack>> = {
@@ -69,7 +69,7 @@ async function askFor(name: string, stallMs = 20_000): Promise<{ outcome: LlmOut
   return { outcome, shown };
 }
 
-describe("an answer that is too much ends when it is, and is not asked for again", () => {
+describe("an answer that exceeds a limit is cut off there and not requested again", () => {
   test.each([
     ["a line without end", /bytes of text/],
     ["an event without end", /bytes of text/],
@@ -84,7 +84,7 @@ describe("an answer that is too much ends when it is, and is not asked for again
     ["headers without end", /headers/],
     ["a compressed bomb", /bytes of text/],
     ["one byte more than an answer may have", /longer than/],
-  ] as const)("%s", async (name, reason) => {
+  ] as const)("because of %s", async (name, reason) => {
     const { outcome, shown } = await askFor(name);
     expect(outcome).toMatchObject({
       kind: "failed",
@@ -95,24 +95,24 @@ describe("an answer that is too much ends when it is, and is not asked for again
     });
     expect(outcome).toMatchObject({ message: expect.stringMatching(reason) as string });
     expect(provider.asked(name)).toBe(1);
-    // Together with what lay in the sockets' buffers.
+    // This includes the bytes in the sockets' buffers.
     expect(provider.sent(name)).toBeLessThan(60_000_000);
     expect(shown).toBeLessThanOrEqual(MAX_RESPONSE_BYTES);
   });
 });
 
-describe("an answer that is large and no more", () => {
+describe("a large answer within the limits", () => {
   test.each([
     "one delta of an answer's size, each byte escaped",
     "a call's input, escaped twice",
     "a delta for each token, and as many pings",
-  ])("%s is taken", async (name) => {
+  ])("is accepted: %s", async (name) => {
     expect((await askFor(name)).outcome).toMatchObject({ kind: "response", stopReason: "end_turn" });
   });
 });
 
 describe("the body of an error", () => {
-  test("without end is cut, and the error is what its status says", async () => {
+  test("without end is cut off, and the status alone classifies the error", async () => {
     const refused = await askFor("an error without end");
     expect(refused.outcome).toMatchObject({ errorKind: "invalid_request", retryable: false });
     const overloaded = await askFor("an overloaded proxy's endless page");
@@ -124,16 +124,16 @@ describe("the body of an error", () => {
   });
 });
 
-test("a provider that goes on after the end of its answer is hung up on", async () => {
+test("a provider that goes on after the end of its answer is disconnected", async () => {
   expect((await askFor("more after the end")).outcome).toMatchObject({ kind: "response" });
   await expect.poll(() => provider.wasCut("more after the end")).toBe(true);
 });
 
-test("an answer that cannot be unpacked has stalled, and does not hold the request for ever", async () => {
+test("an answer that cannot be decompressed counts as stalled, and does not hold the request for ever", async () => {
   const { outcome } = await askFor("what cannot be unpacked", 200);
   expect(outcome).toMatchObject({ kind: "failed", errorKind: "network", retryable: true });
 });
 
-test("answers are asked for as they are, not compressed", () => {
+test("requests ask for uncompressed answers", () => {
   expect([...encodings]).toEqual(["identity"]);
 });

@@ -8,7 +8,7 @@ import type { Message } from "../../machine/message.ts";
 import * as m from "./messages.ts";
 
 const MODEL = new Models().of("claude-haiku-4-5");
-/** Of the least window there is. */
+/** A model with the smallest window that there is. */
 const SMALLEST = new Models({ file: [{ id: "small", contextWindow: MIN_WINDOW }] }).of("small");
 const build = (messages: readonly Message[], rejectedTools: readonly string[] = []) =>
   buildContinuationRequest({ messages, model: MODEL, rejectedTools });
@@ -43,7 +43,7 @@ describe("REQ-BED-020: the request for a continuation summary", () => {
     expect(textsOf(messages)[1]).not.toContain("not executed");
   });
 
-  test("keeps the task and the newest when the rest does not fit", () => {
+  test("keeps the task and the newest messages when not everything fits", () => {
     const filler = Array.from({ length: 400 }, (_, n) =>
       m.tool(`call ${n}`, `${"word ".repeat(2_000)}#${n}`),
     );
@@ -55,7 +55,7 @@ describe("REQ-BED-020: the request for a continuation summary", () => {
     expect(history).toMatch(/… \d+ messages left out …/);
   });
 
-  test("one huge output does not push out everything else", () => {
+  test("keeps the other messages beside one huge output", () => {
     const huge = m.tool("a", `start ${"x".repeat(5_000_000)} end`);
     const [history = ""] = textsOf(m.stored(m.user("The task"), m.user("An old remark"), huge));
     expect(history).toContain("An old remark");
@@ -96,7 +96,7 @@ describe("REQ-BED-020: the request for a continuation summary", () => {
   });
 });
 
-test("the estimate is above what a tokenizer makes of prose and code, and never above the bytes", () => {
+test("the token estimate is above a tokenizer's count for prose, and never above the number of bytes", () => {
   expect(estimateTokens("The quick brown fox jumps over the lazy dog.")).toBeGreaterThan(10);
   fc.assert(
     fc.property(fc.string({ unit: "grapheme" }), (text) => {

@@ -10,7 +10,7 @@ function answered(status: number, { type = "some_error", message = "Something.",
   return APIError.generate(status, body, undefined, new Headers(headers));
 }
 
-describe("REQ-BED-006: the kind of an error and whether asking again can help", () => {
+describe("REQ-BED-006: the kind of an error and whether a retry can help", () => {
   test.each([
     [401, "authentication_error", "auth", false],
     [403, "permission_error", "auth", false],
@@ -29,7 +29,7 @@ describe("REQ-BED-006: the kind of an error and whether asking again can help", 
     [502, "some_error", "network", true],
     [503, "some_error", "network", true],
     [504, "timeout_error", "network", true],
-  ])("%i %s", (status, type, errorKind, retryable) => {
+  ])("%i %s is %s, retryable: %s", (status, type, errorKind, retryable) => {
     expect(classify(answered(status, { type }))).toMatchObject({ errorKind, retryable });
   });
 
@@ -37,7 +37,7 @@ describe("REQ-BED-006: the kind of an error and whether asking again can help", 
     "prompt is too long: 210000 tokens > 200000 maximum",
     "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000",
     "Your request exceeds the model's maximum context length",
-  ])("a full context: %s", (message) => {
+  ])("a full context is recognized: %s", (message) => {
     expect(classify(answered(400, { type: "invalid_request_error", message }))).toMatchObject({
       errorKind: "context_exhausted",
       retryable: false,
@@ -48,27 +48,27 @@ describe("REQ-BED-006: the kind of an error and whether asking again can help", 
     [429, "You have exceeded your monthly quota."],
     [429, "You have reached your specified API usage limits."],
     [400, "Your credit balance is too low to access the Anthropic API."],
-  ])("%i, but waiting does not help: %s", (status, message) => {
+  ])("%i is not retryable when waiting does not help: %s", (status, message) => {
     expect(classify(answered(status, { message }))).toMatchObject({
       errorKind: "rate_limit",
       retryable: false,
     });
   });
 
-  test("a rate limit that mentions usage still passes", () => {
+  test("a rate limit that mentions usage is still retryable", () => {
     const message =
       "This would exceed the limit of 40,000 tokens per minute. See your usage limits in the console.";
     expect(classify(answered(429, { message }))).toMatchObject({ retryable: true });
   });
 
-  test("the provider may forbid to ask again", () => {
+  test("the provider may forbid a retry", () => {
     expect(classify(answered(529, { headers: { "x-should-retry": "false" } }))).toMatchObject({
       errorKind: "overloaded",
       retryable: false,
     });
   });
 
-  test("Retry-After in seconds or as a date; nonsense is none", () => {
+  test("Retry-After is read in seconds or as a date, and nonsense is ignored", () => {
     const after = (value: string) =>
       classify(answered(429, { headers: { "retry-after": value } })).retryAfterMs;
     expect(after("1.5")).toBe(1_500);
@@ -80,7 +80,7 @@ describe("REQ-BED-006: the kind of an error and whether asking again can help", 
     expect(classify(answered(429)).retryAfterMs).toBeNull();
   });
 
-  test("anything else is not asked again", () => {
+  test("any other error is not retryable", () => {
     expect(classify(new Error("boom at secret.ts:1"))).toMatchObject({
       errorKind: "unknown",
       retryable: false,
@@ -95,7 +95,7 @@ describe("the sentence for the person", () => {
     expect(classify(answered(400, { message: "tools.0: bad name" })).message).toContain("tools.0: bad name.");
   });
 
-  test("has no key, no markup and no end in it", () => {
+  test("contains no key and no markup, and is bounded", () => {
     const leaky = classify(
       answered(400, { message: `key sk-ant-api03-abc_DEF is bad ${"x".repeat(5_000)}` }),
     );

@@ -25,17 +25,17 @@ describe("the images of a request", () => {
     expect(withinLimits(messages, none, 3)).toBe(messages);
   });
 
-  test("one too many: the oldest are left out until half of the room is free, and the model reads so", () => {
+  test("beyond the number limit, the oldest are left out until half of it is free, and the model reads so", () => {
     const messages = m.stored(...named(5).map((hash) => turn(hash)));
     const sent = withinLimits(messages, none, 4);
     expect(imagesIn(sent)).toEqual(["p3", "p4"]);
     expect(JSON.stringify(sent[0])).toContain("left out");
     expect(sent[4]).toBe(messages[4]);
-    // What is stored is not touched.
+    // The stored messages are not changed.
     expect(imagesIn(messages)).toEqual(named(5));
   });
 
-  test("too many bytes: likewise; the newest is sent however large", () => {
+  test("beyond the byte limit, the oldest are left out, too; the newest is sent however large", () => {
     const messages = m.stored(turn("a"), turn("b"), turn("c"));
     const sizes = (bytes: number) => new Map(["a", "b", "c"].map((hash) => [hash, bytes]));
     expect(imagesIn(withinLimits(messages, sizes(MAX_IMAGES_BYTES / 3), 100))).toEqual(["a", "b", "c"]);
@@ -43,7 +43,7 @@ describe("the images of a request", () => {
     expect(imagesIn(withinLimits(messages, sizes(MAX_IMAGES_BYTES * 2), 100))).toEqual(["c"]);
   });
 
-  test("a model that sees none gets none, and is told", () => {
+  test("are replaced by a text for a model without vision", () => {
     const sent = withinLimits(
       m.stored(turn("a"), m.agent([m.call("t")]), m.tool("t", [m.image("b")])),
       none,
@@ -53,7 +53,7 @@ describe("the images of a request", () => {
     expect(JSON.stringify(sent)).toMatch(/cannot see images.*cannot see images/);
   });
 
-  test("property: within the limits, the newest in order; and one more brings none back", () => {
+  test("property: the newest are sent in order within the limits, and a dropped one never comes back", () => {
     const size = fc.integer({ min: 1, max: 4_000_000 });
     const turns = fc.array(fc.array(size, { maxLength: 4 }), { minLength: 1, maxLength: 40 });
     fc.assert(

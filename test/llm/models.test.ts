@@ -1,4 +1,4 @@
-/** The model registry: what is known of a model, from whom, and what holds where nobody knows (REQ-BED-022). */
+/** The model registry: the facts about a model, their sources, and defaults for unknown ones (REQ-BED-022). */
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -18,23 +18,23 @@ import { startScriptedServer } from "../../local/scripted/server.ts";
 const windowOf = (models: Models, id: string): number => models.of(id).contextWindow;
 const idsOf = (models: Models): string[] => models.list.map(({ id }) => id);
 
-describe("what is offered", () => {
-  test("built in: the default among them, none of them scripted", () => {
+describe("the list of models", () => {
+  test("has built-in models, the default among them and none of them scripted", () => {
     expect(idsOf(new Models())).toContain(DEFAULT_MODEL);
     expect(new Models().list.some((model) => model.scripted)).toBe(false);
   });
 
-  test("the scripted provider has one model, labelled as such", () => {
+  test("has one model for the scripted provider, labelled as such", () => {
     const provided = [{ id: "claude-new" }];
     expect(new Models({ scripted: true, provided }).list).toMatchObject([
       { id: SCRIPTED_MODEL, scripted: true },
     ]);
   });
 
-  test("what the provider lists takes the place of what is built in; the file's models are added", () => {
+  test("has the provider's models in place of the built-in ones, and the file's models as well", () => {
     const models = new Models({ provided: [{ id: "claude-new" }], file: [{ id: "mine" }] });
     expect(idsOf(models)).toEqual(["claude-new", "mine"]);
-    // Not listed is not unknown.
+    // A built-in model keeps its facts although the provider does not list it.
     expect(windowOf(models, "claude-opus-4-5")).toBe(200_000);
   });
 });
@@ -72,13 +72,13 @@ describe("REQ-BED-022: limits", () => {
     expect(windowOf(new Models({ file }), "claude-sonnet-4-5")).toBe(200_000);
   });
 
-  test("the file's word on a family holds for its dated members, whatever the provider says of those", () => {
+  test("the file's limits for a family override the provider's for its dated members", () => {
     const provided = [{ id: "claude-haiku-4-5-20251001", contextWindow: 200_000 }];
     const file = [{ id: "claude-haiku-4-5", contextWindow: 50_000 }];
     expect(windowOf(new Models({ provided, file }), "claude-haiku-4-5-20251001")).toBe(50_000);
   });
 
-  test("fact by fact the file overrules the provider, and the provider what is built in", () => {
+  test("each fact of the file overrides the provider's, and each of the provider the built-in one", () => {
     const id = "claude-opus-4-5";
     const provided = [{ id, contextWindow: 400_000, maxOutputTokens: 100_000, name: undefined }];
     const file = [{ id, contextWindow: 300_000, maxImages: 7 }];
@@ -95,7 +95,7 @@ describe("REQ-BED-022: limits", () => {
 });
 
 describe("the provider's list", () => {
-  test("is read by the SDK from /v1/models, all of it", async () => {
+  test("is read completely from /v1/models by the SDK", async () => {
     const server = await startScriptedServer();
     onTestFinished(() => server.close());
     const client = createClient({ apiKey: "key", baseURL: server.url });
@@ -110,7 +110,7 @@ describe("the provider's list", () => {
     }
   });
 
-  test("a window without room counts as the least; nonsense is left out, and a list without end ends", async () => {
+  test("a window that is too small counts as the minimum, nonsense is left out, and an endless list ends", async () => {
     let pages = 0;
     const server = createServer((request, response) => {
       const page = new URL(request.url ?? "/", "http://x").searchParams.get("after_id") ?? "0";
@@ -147,7 +147,7 @@ describe("the provider's list", () => {
     expect(pages).toBeLessThan(1_100);
   });
 
-  test("and what is built in agrees with it", async () => {
+  test("agrees with the built-in facts", async () => {
     const server = await startScriptedServer();
     onTestFinished(() => server.close());
     const client = createClient({ apiKey: "key", baseURL: server.url });
@@ -157,7 +157,7 @@ describe("the provider's list", () => {
     }
   });
 
-  test("a fact that makes no sense is left out, the others count", () => {
+  test("a model with a nonsensical fact is left out, the others count", () => {
     expect(readFacts([{ id: "a", contextWindow: -5 }, { id: "b", contextWindow: 50_000 }, 7, null])).toEqual([
       { id: "b", contextWindow: 50_000 },
     ]);
@@ -173,7 +173,7 @@ describe("the file", () => {
     return join(folder, "models.json");
   };
 
-  test("says of a model what it likes", () => {
+  test("may state any fact of a model", () => {
     const models = [
       { id: "mine", contextWindow: 32_000 },
       { id: "claude-opus-5-5", maxImages: 0 },
@@ -188,7 +188,7 @@ describe("the file", () => {
     ["a window that is no number", '{"models":[{"id":"a","contextWindow":"200k"}]}', /contextWindow/],
     ["a window without room", '{"models":[{"id":"a","contextWindow":1000}]}', /4000/],
     ["a fact that nobody knows", '{"models":[{"id":"a","windw":1000}]}', /windw/],
-  ])("%s: one sentence, and where", (_, text, sentence) => {
+  ])("is refused with a sentence and its path: %s", (_, text, sentence) => {
     const path = text === null ? "/nowhere/models.json" : file(text);
     expect(() => readModelsFile(path)).toThrow(sentence);
     expect(() => readModelsFile(path)).toThrow(path);

@@ -1,6 +1,6 @@
 /**
  * Owns: the provider's rules for a request, written down a second time and independently of the builder and of the
- * scripted server. Throws on the first that is broken.
+ * scripted server. Throws on the first broken rule.
  */
 import assert from "node:assert/strict";
 import type { MessageCreateParamsStreaming } from "@anthropic-ai/sdk/resources/messages";

@@ -66,7 +66,7 @@ describe("the turns of a request", () => {
     ]);
   });
 
-  test("what is for the person only, and empty answers, are left out and the user's turns around them merge", () => {
+  test("messages for the person only and empty answers are left out, and the user's turns around them merge", () => {
     const turns = turnsOf(
       m.user("one"),
       m.note("for the person"),
@@ -104,7 +104,7 @@ describe("the turns of a request", () => {
     expect(cut.content).toHaveLength(3);
   });
 
-  test("every call that does not answer by itself reads as what it is", () => {
+  test("a result without output reads as its status", () => {
     const statuses: readonly ToolStatus[] = ["completed", "failed", "cancelled", "skipped", "interrupted"];
     const results = statuses.map((status) => m.tool(status, [], status));
     const request = build(m.stored(m.user("go"), m.agent(statuses.map((id) => m.call(id))), ...results));
@@ -143,7 +143,7 @@ describe("the turns of a request", () => {
     ]);
   });
 
-  test("a history that begins with a summary or an answer begins with the user's turn all the same", () => {
+  test("a history that begins with a summary or an answer is sent with a user's turn first", () => {
     expect(turnsOf(m.system("earlier"), m.user("go"))).toEqual([asUser(said("earlier"), m.text("go"))]);
     expect(turnsOf(m.agent([m.text("Hi")]), m.user("go"))).toMatchObject([
       { role: "user" },
@@ -152,7 +152,7 @@ describe("the turns of a request", () => {
     ]);
   });
 
-  test("a paused turn goes back as it stands, another answer is never the last", () => {
+  test("a paused turn is sent back as it stands, and any other answer is never the last turn", () => {
     const search: ProviderBlock = { type: "server_tool_use", id: "s", name: "web_search", input: {} };
     const paused = m.agent([m.text("Searching"), search], "pause_turn");
     expect(turnsOf(m.user("go"), paused)).toEqual([
@@ -171,7 +171,7 @@ describe("the turns of a request", () => {
     ]);
   });
 
-  test("a lost result is made up as unknown, an orphan and a second result are dropped", () => {
+  test("a lost result is replaced by one of unknown outcome, and an orphan and a second result are dropped", () => {
     const turns = turnsOf(
       m.user("go"),
       m.tool("orphan", "x"),
@@ -194,7 +194,7 @@ describe("the turns of a request", () => {
 });
 
 describe("the rest of a request", () => {
-  test("each tool round re-reads what the one before it sent", () => {
+  test("each tool round reads from the cache what the round before it sent", () => {
     const history = m.stored(
       m.user("go"),
       ...["a", "b", "c"].flatMap((id) => [m.agent([m.call(id)], "tool_use"), m.tool(id, "x")]),
@@ -205,7 +205,7 @@ describe("the rest of a request", () => {
       );
     expect(breakpoints(history.slice(0, 5))).toEqual([2, 4]);
     expect(breakpoints(history)).toEqual([4, 6]);
-    // Stopped before it was answered, a request ended within a turn: there its prefix is found.
+    // A request that was stopped before its answer ended within a turn: its cached prefix ends there.
     const images = Array.from({ length: 20 }, () => m.image("known"));
     const stopped = m.stored(
       { ...m.user("look"), content: [m.text("look"), ...images] } as MessageBody,
@@ -218,7 +218,7 @@ describe("the rest of a request", () => {
     );
     expect(marked).toEqual([20, 41]);
     const { tools, system } = build(history);
-    // The last tool, and no other.
+    // Only the last tool has a breakpoint.
     expect(tools?.findIndex((tool) => "cache_control" in tool)).toBe((tools?.length ?? 0) - 1);
     expect(system).toEqual([
       { type: "text", text: "You are a coding agent.", cache_control: { type: "ephemeral" } },
@@ -301,7 +301,7 @@ describe("whatever is stored, the provider accepts the request", () => {
     ),
   );
 
-  test("property: it passes the rules as written down here and as the scripted server applies them", () => {
+  test("property: it passes the rules of request-rules.ts and those of the scripted server", () => {
     fc.assert(
       fc.property(history, (messages) => {
         const request = build(messages);

@@ -46,7 +46,7 @@ describe("the environment", () => {
     else expect(dataDir).toBe("/xdg/bedrock");
   });
 
-  test("a key or an address of its own turns the scripted model off, SCRIPTED_MODEL decides", () => {
+  test("an API key or a provider's address turns the scripted model off, and SCRIPTED_MODEL overrides both", () => {
     expect(loadConfig({ ANTHROPIC_API_KEY: "k" }).scriptedModel).toBe(false);
     expect(loadConfig({ ANTHROPIC_BASE_URL: "http://127.0.0.1:9" }).scriptedModel).toBe(false);
     expect(loadConfig({ ANTHROPIC_API_KEY: "k", SCRIPTED_MODEL: "1" }).scriptedModel).toBe(true);
@@ -70,13 +70,13 @@ describe("a bad value is answered with a sentence that names its key", () => {
     ["TEMPORAL_UI", "yes"],
     ["LLM_STALL_MS", "1"],
     ["MODEL", "two words"],
-  ])("%s=%s", (key, value) => {
+  ])("%s=%s is refused", (key, value) => {
     const [problem, ...others] = problemsOf({ [key]: value });
     expect(problem).toContain(`${key} must`);
     expect(others).toEqual([]);
   });
 
-  test("all problems are told at once", () => {
+  test("all problems are reported at once", () => {
     expect(problemsOf({ PORT: "x", RESTART_POLICY: "y" })).toHaveLength(2);
   });
 
@@ -87,23 +87,23 @@ describe("a bad value is answered with a sentence that names its key", () => {
   });
 });
 
-describe("a host that other machines can reach", () => {
-  test.each(["0.0.0.0", "::", "192.168.1.4", "example.org"])("%s needs API_TOKEN", (host) => {
+describe("API_TOKEN", () => {
+  test.each(["0.0.0.0", "::", "192.168.1.4", "example.org"])("is required with the host %s", (host) => {
     expect(problemsOf({ HOST: host }).join()).toContain("set API_TOKEN");
     expect(loadConfig({ HOST: host, API_TOKEN: "t0ken" }).host).toBe(host);
   });
 
-  test.each(["127.0.0.1", "127.1.2.3", "localhost", "::1"])("%s does not", (host) => {
+  test.each(["127.0.0.1", "127.1.2.3", "localhost", "::1"])("is not required with the host %s", (host) => {
     expect(loadConfig({ HOST: host }).apiToken).toBeNull();
   });
 
-  test("a name that only begins like a loopback address is none", () => {
+  test("a name that only begins like a loopback address is no loopback address", () => {
     expect(isLoopback("127.0.0.1.example.org")).toBe(false);
     expect(isLoopback("localhost.example.org")).toBe(false);
   });
 });
 
-test("a service names both servers that it lacks", () => {
+test("a service without its servers names both of them", () => {
   expect(() => loadServiceConfig({})).toThrow(/DATABASE_URL[^]*TEMPORAL_ADDRESS/);
   const env = { DATABASE_URL: "postgres://h/x", TEMPORAL_ADDRESS: "h:7233" };
   expect(loadServiceConfig(env)).toMatchObject({ databaseUrl: "postgres://h/x", temporalAddress: "h:7233" });

@@ -1,6 +1,6 @@
 /**
- * What the shell hands to `npm start` without meaning to: secrets in the environment, open files. A command with the
- * person's rights reads both of any process of theirs, so no process of the product may have them.
+ * The shell hands `npm start` secrets in the environment and open files. A command with the person's rights can read
+ * both of any of their processes, so no process of the product may have them.
  */
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
@@ -16,9 +16,9 @@ const SLOW = 240_000;
 const CANARY = `canary-${randomUUID()}`;
 const SECRETS = { key: `${CANARY}-key`, token: `${CANARY}-token`, password: `${CANARY}-password` };
 const HEADERS = { "content-type": "application/json", authorization: `Bearer ${SECRETS.token}` };
-/** What a process must be found among, by its command line. */
+/** Parts of the command lines of the processes that must be found. */
 const PROCESSES = ["local/main.ts", "worker.ts", "api/main.ts", "server start-dev", "bedrock-launcher"];
-/** One in each mode; their seconds tell them apart. */
+/** One command in each mode; their seconds tell them apart. */
 const COMMANDS = { restricted: "sleep 86401", unrestricted: "sleep 86402" };
 
 const folder = mkdtempSync(join(tmpdir(), "bedrock-inherited-"));
@@ -28,7 +28,7 @@ let product: Product;
 beforeAll(async () => {
   writeFileSync(openFile, "what another program keeps open");
   const databaseUrl = new URL(await freshDatabase());
-  // The server believes anybody who reaches it.
+  // The server checks no password.
   databaseUrl.password = SECRETS.password;
   product = await startProduct({
     env: {
@@ -37,7 +37,7 @@ beforeAll(async () => {
       DATABASE_URL: databaseUrl.href,
       TEMPORAL_UI: "true",
     },
-    // Node marks the first sixteen descriptors and those behind them as its own, up to the first gap.
+    // Node sets close-on-exec on the first sixteen descriptors, and on later ones up to the first gap.
     inherits: new Map([3, 7, 15, 16, 40].map((fd) => [fd, openFile])),
   });
   for (const [mode, command] of Object.entries(COMMANDS)) {
@@ -52,12 +52,12 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 }, SLOW);
 
-/** All of the product and of its commands. */
+/** All processes of the product and of its commands. */
 function processes(): readonly { readonly pid: number; readonly line: string }[] {
   return familyOf(product.pid).map((pid) => ({ pid, line: contentsOf(`/proc/${pid}/cmdline`) }));
 }
 
-/** Empty for what is gone, or cannot be read. */
+/** Empty for a file that is gone or cannot be read. */
 function contentsOf(file: string): string {
   try {
     return readFileSync(file, "latin1").replaceAll("\0", " ");
@@ -79,7 +79,7 @@ async function show(id: string): Promise<Shown> {
   return (await response.json()) as Shown;
 }
 
-/** Its id; it may do everything after the person has agreed. */
+/** Creates a conversation in this mode, with the person's approval if needed; resolves with its id. */
 async function conversation(mode: string): Promise<string> {
   const id = randomUUID();
   await post("", { id, cwd: product.cwd });
@@ -92,7 +92,7 @@ async function conversation(mode: string): Promise<string> {
   return id;
 }
 
-test("every process is looked at, and the secrets have arrived where they are needed", async () => {
+test("every process is inspected, and the secrets have arrived where they are needed", async () => {
   const lines = processes().map(({ line }) => line);
   for (const part of [...PROCESSES, ...Object.values(COMMANDS)]) {
     expect(
@@ -118,7 +118,7 @@ test("no secret is written to the data folder", () => {
   for (const file of files) expect(contentsOf(join(product.dataDir, file)), file).not.toContain(CANARY);
 });
 
-test("no process has a file open that the shell had left open", () => {
+test("no process has a file open that the shell left open", () => {
   for (const { pid, line } of processes()) {
     const open = readdirSync(`/proc/${pid}/fd`).map((fd) => {
       try {

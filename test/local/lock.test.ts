@@ -13,7 +13,7 @@ function taken(file: string): Lock {
   return result;
 }
 
-test("one has it, another is told who", () => {
+test("a second claim of a lock fails and names the holder", () => {
   const file = join(temporaryFolder(), "lock");
   const first = taken(file);
   expect(tryLock(file)).toEqual({ held: false, holder: identify(process.pid) });
@@ -22,7 +22,7 @@ test("one has it, another is told who", () => {
   expect(readdirSync(join(file, ".."))).toEqual([]);
 });
 
-test("a killed process holds nothing, nor does one that was given its number", async () => {
+test("a killed process holds no lock, nor does a process that got its pid later", async () => {
   const file = join(temporaryFolder(), "lock");
   const holder = spawn("sleep", ["60"], { stdio: "ignore" });
   const identity = await eventually("the process", () => identify(holder.pid ?? 0));
@@ -36,13 +36,13 @@ test("a killed process holds nothing, nor does one that was given its number", a
   taken(file).release();
 });
 
-test("a broken file is nobody's", () => {
+test("a broken lock file has no holder", () => {
   const file = join(temporaryFolder(), "lock");
   writeFileSync(file, "{");
   taken(file).release();
 });
 
-test("to release twice does not take it from the next holder", () => {
+test("a second release does not take the lock from the next holder", () => {
   const file = join(temporaryFolder(), "lock");
   const first = taken(file);
   first.release();
@@ -52,7 +52,7 @@ test("to release twice does not take it from the next holder", () => {
   second.release();
 });
 
-test("who waits for it says so once, and gets it", async () => {
+test("a waiting claim reports that once, and gets the lock", async () => {
   const file = join(temporaryFolder(), "lock");
   const first = taken(file);
   let waits = 0;
@@ -64,7 +64,7 @@ test("who waits for it says so once, and gets it", async () => {
   expect(waits).toBe(1);
 });
 
-test("waiting can be given up", async () => {
+test("waiting for a lock can be aborted", async () => {
   const file = join(temporaryFolder(), "lock");
   const first = taken(file);
   onTestFinished(() => first.release());

@@ -1,6 +1,6 @@
 /**
- * Every port that `npm start` opens, asked as a web page would ask it: one of another origin, which can send but not
- * read, and one whose own name was made to mean this machine (DNS rebinding), which can do both.
+ * Every port that `npm start` opens gets the requests that a web page could send. A page of another origin can send but
+ * not read. A page whose own name was made to resolve to this machine (DNS rebinding) can do both.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -19,7 +19,7 @@ import { eventually } from "./support.ts";
 const SLOW = 240_000;
 const TOKEN = "the-token-of-this-test";
 
-/** null: it hung up without an answer in HTTP/1.1. */
+/** null: the connection was closed without an answer in HTTP/1.1. */
 type Answer = {
   readonly status: number;
   readonly headers: NodeJS.Dict<string | string[]>;
@@ -30,20 +30,20 @@ type Asked = { readonly method: string; readonly path: string; readonly body?: s
 /** A part of the product that opens a port. */
 type Part = {
   readonly name: string;
-  /** In the command line of the process that listens. */
+  /** Matches the command line of the process that listens. */
   readonly process: RegExp;
-  /** Which of the ports of that process it is. */
+  /** Whether this port of that process is the part's. */
   readonly is: (port: Port) => Promise<boolean>;
   /** Why no web page can do anything with it. */
   readonly safe: string;
-  /** What it could be asked for, beside the orders that every port gets. */
+  /** Paths that are requested beside the orders that every port gets. */
   readonly paths: readonly string[];
-  /** Whether an answer bears this out; null: no page can name the port, so it is not asked. */
+  /** Whether an answer confirms `safe`; null: no page can name the port, so it gets no request. */
   readonly bears: ((answer: Answer, asked: Asked) => boolean) | null;
 };
 
 const refused = (answer: Answer): boolean => answer?.status === 403;
-/** There is nothing of this method and path. */
+/** The port has nothing under this method and path. */
 const isNoCall = (answer: Answer): boolean => [404, 405, 501].includes(answer?.status ?? 0);
 const PROVIDERS = { "x-api-key": "any", "anthropic-version": "2023-06-01" };
 const TEMPORAL = /temporal\S* server start-dev/;
@@ -116,7 +116,7 @@ const PARTS: readonly Part[] = [
   },
 ];
 
-/** What a page of another origin may send without being asked first, and what one of a rebound name may. */
+/** Requests that a page of another origin may send without a preflight, and those of a page with a rebound name. */
 function requestsOfPages(port: Port, path: string, orders: string | undefined) {
   const other = {
     origin: "http://evil.example",
@@ -126,7 +126,7 @@ function requestsOfPages(port: Port, path: string, orders: string | undefined) {
   const name = `evil.example:${port.port}`;
   const rebound = { host: name, origin: `http://${name}`, "sec-fetch-site": "same-origin" };
   const post = { method: "POST", path, body: orders ?? "{}" };
-  // For a Nexus call, which waits for a worker otherwise.
+  // Without it, a Nexus call would wait for a worker.
   const soon = { "request-timeout": "500ms" };
   return [
     { method: "GET", path, headers: other },
@@ -178,10 +178,10 @@ async function partOf(port: Port): Promise<Part> {
   );
 }
 
-/** What Temporal's HTTP API once took from any page: a conversation that may do everything, and a command for it. */
+/** An order that Temporal's HTTP API once took from any page: an Unrestricted conversation with a command. */
 function orders(product: Product, id: string, file: string): Asked {
   const config = { toolHost: hostname(), model: "scripted-demo", taskQueue: "conversations" };
-  const opening = createInputFor({ config, cwd: product.cwd }, id);
+  const createInput = createInputFor({ config, cwd: product.cwd }, id);
   const message = { messageId: randomUUID(), text: `run: touch ${file}` };
   return {
     method: "POST",
@@ -191,13 +191,13 @@ function orders(product: Product, id: string, file: string): Asked {
       taskQueue: { name: config.taskQueue },
       workflowTaskTimeout: "2s",
       requestId: randomUUID(),
-      input: [{ conversationId: id, opening }],
+      input: [{ conversationId: id, createInput }],
       signalInput: [message],
     }),
   };
 }
 
-/** A command of ours, from the message to its end: time enough for any that was ordered before. */
+/** Runs a command of ours to its end, which gives any command that was ordered before the time to run. */
 async function runCommandOfOurs({ url, cwd }: Product): Promise<void> {
   const headers = { "content-type": "application/json", authorization: `Bearer ${TOKEN}` };
   const id = randomUUID();
@@ -218,7 +218,7 @@ async function runCommandOfOurs({ url, cwd }: Product): Promise<void> {
 }
 
 async function start(env: NodeJS.ProcessEnv): Promise<Product> {
-  // With the built-in model, which opens a port, too.
+  // The built-in model opens a port, too.
   const builtIn = { ANTHROPIC_API_KEY: undefined, ANTHROPIC_BASE_URL: undefined };
   const product = await startProduct({ env: { ...builtIn, API_TOKEN: TOKEN, ...env } });
   onTestFinished(() => product.stop());
@@ -226,7 +226,7 @@ async function start(env: NodeJS.ProcessEnv): Promise<Product> {
 }
 
 test(
-  "no web page gets an order through any port, and a port that nobody has vouched for is found",
+  "no web page gets an order through any port, and an unlisted port fails this test",
   async () => {
     const product = await start({ TEMPORAL_UI: "true" });
     const ports = portsOf(familyOf(product.pid));

@@ -13,9 +13,9 @@ type Stage = {
   readonly supervisor: ProcessManager;
   readonly runDir: string;
   readonly logDir: string;
-  /** What the person was told. */
+  /** The lines that were printed for the person. */
   readonly said: string[];
-  /** What the processes wrote down, in order. */
+  /** The words that the processes wrote down, in order. */
   readonly notes: () => string[];
   /** A shell script; `note <word>` writes a word down. */
   readonly spec: (name: string, body: string, extra?: Partial<ProcessSpec>) => ProcessSpec;
@@ -47,17 +47,17 @@ function stage(stopOrder: string[][] = [["api"], ["worker"], ["temporal"]]): Sta
   };
 }
 
-/** Runs until SIGTERM, which it writes down. */
+/** Runs until SIGTERM; writes down its start and its end. */
 const WELL_BEHAVED = (name: string) =>
   `trap 'note "end ${name}"; exit 0' TERM; note "start ${name}"; echo "${name} is ready"; while :; do sleep 0.05; done`;
 const STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
 
-/** The file holds the identity of a process that runs. */
+/** The recorded identity of a running process. */
 function recorded(runDir: string, name: string): ProcessIdentity {
   return JSON.parse(readFileSync(join(runDir, `${name}.json`), "utf8")) as ProcessIdentity;
 }
 
-test("a process is ready when it says so", async () => {
+test("a process is ready when it prints its ready line", async () => {
   const { supervisor, spec, notes } = stage();
   await supervisor.start(
     spec("worker", `note early; sleep 0.2; note late; echo "worker ready"; exec sleep 60`, {
@@ -67,7 +67,7 @@ test("a process is ready when it says so", async () => {
   expect(notes()).toEqual(["early", "late"]);
 });
 
-test("one that ends before it is ready is reported with its last words and without a stack", async () => {
+test("a process that ends before it is ready is reported with its last output and without a stack", async () => {
   const { supervisor, spec, logDir } = stage();
   const failing = supervisor.start(
     spec("api", `echo "Error: no port"; echo "    at listen (net.js:1)"; exit 3`, {
@@ -79,7 +79,7 @@ test("one that ends before it is ready is reported with its last words and witho
   await expect(failing).rejects.toThrow(join(logDir, "api.log"));
 });
 
-test("one that is never ready is reported", async () => {
+test("a process that is never ready is reported", async () => {
   const { supervisor, spec } = stage();
   await expect(
     supervisor.start(spec("api", "exec sleep 60", { ready: { line: /never/ }, readyWithin: 200 })),
@@ -93,7 +93,7 @@ test("a program that does not exist is reported", async () => {
   ).rejects.toThrow("The api process ended before it was ready");
 });
 
-test("one that dies is started again, and the person is told", async () => {
+test("a process that dies is started again, and the person is told", async () => {
   const { supervisor, spec, said, notes } = stage();
   await supervisor.start(spec("worker", WELL_BEHAVED("worker"), { ready: { line: /ready/ } }));
   const first = supervisor.pidOf("worker");
@@ -108,10 +108,10 @@ test("one that dies is started again, and the person is told", async () => {
   expect(said).toEqual([expect.stringContaining("The worker process ended (SIGKILL) and is started again")]);
 });
 
-test("one that dies while its files cannot be written is started again when they can", async () => {
+test("a process that dies while its files cannot be written is started again when they can", async () => {
   const { supervisor, spec, said, notes, runDir } = stage();
   await supervisor.start(spec("worker", WELL_BEHAVED("worker"), { ready: { line: /ready/ } }));
-  // As on a disk that is full.
+  // Writing fails as on a full disk.
   renameSync(runDir, `${runDir}.away`);
   process.kill(supervisor.pidOf("worker") ?? 0, "SIGKILL");
   await eventually("its failure", () => said.some((line) => line.includes("is tried again: ")));
@@ -122,7 +122,7 @@ test("one that dies while its files cannot be written is started again when they
   });
 });
 
-test("all end in order, and none comes back", async () => {
+test("all processes end in order, and none is started again", async () => {
   const { supervisor, spec, runDir, notes } = stage();
   for (const name of ["temporal", "worker", "api"]) {
     await supervisor.start(spec(name, WELL_BEHAVED(name), { ready: { line: /ready/ } }));
@@ -133,7 +133,7 @@ test("all end in order, and none comes back", async () => {
   await expect(supervisor.start(spec("late", "exit 0"))).rejects.toThrow("interrupted");
 });
 
-test("one that does not listen is killed when its time is over, with its children", async () => {
+test("a process that ignores SIGTERM is killed at its time-out, with its children", async () => {
   const { supervisor, spec, notes } = stage();
   await supervisor.start(
     spec("worker", `sh -c 'trap "" TERM; echo $$ >&3; exec sleep 60' 3>&1 & ${STUBBORN}`, {
@@ -145,7 +145,7 @@ test("one that does not listen is killed when its time is over, with its childre
   if (pid === null) throw new Error("The worker does not run.");
   await supervisor.stop();
   expect(identify(pid)).toBeNull();
-  // The whole group is gone: nobody is left to receive a signal.
+  // The whole process group is gone: no process is left to receive a signal.
   await eventually("the end of the group", () => {
     try {
       process.kill(-pid, 0);
@@ -157,7 +157,7 @@ test("one that does not listen is killed when its time is over, with its childre
   expect(notes()).toEqual([]);
 });
 
-test("what a killed `npm start` left behind is stopped by the next one", async () => {
+test("the next `npm start` stops the processes that a killed one left behind", async () => {
   const { runDir, logDir } = stage();
   const program = fileURLToPath(new URL("system-to-kill.ts", import.meta.url));
   const system = spawn(process.execPath, ["--import", "tsx", program, runDir, logDir], {
@@ -179,7 +179,7 @@ test("what a killed `npm start` left behind is stopped by the next one", async (
   expect(existsSync(join(runDir, "temporal.json"))).toBe(false);
 });
 
-test("a process that was given the number of an earlier one is left alone", async () => {
+test("a process that got the pid of an earlier one is left alone", async () => {
   const { runDir } = stage();
   const innocent = spawn("sleep", ["60"], { detached: true, stdio: "ignore" });
   onTestFinished(() => void innocent.kill("SIGKILL"));
@@ -193,8 +193,8 @@ test("a process that was given the number of an earlier one is left alone", asyn
   expect(existsSync(file)).toBe(false);
 });
 
-test("one that ended and was not reaped is not running", async () => {
-  // The shell becomes a sleep, which never asks for its child.
+test("a process that ended and was not reaped is not running", async () => {
+  // The shell becomes a sleep, which never reaps its child.
   const parent = spawn("/bin/sh", ["-c", "sleep 0.3 & echo $!; exec sleep 60"], {
     stdio: ["ignore", "pipe", "ignore"],
   });
@@ -204,13 +204,13 @@ test("one that ended and was not reaped is not running", async () => {
   const identity = identify(pid);
   if (identity === null) throw new Error("The child has ended too early.");
   await eventually("its end", () => !isRunning(identity));
-  // Its number is still taken.
+  // Its pid is still taken.
   expect(process.kill(pid, 0)).toBe(true);
   expect(identify(pid)).toBeNull();
 });
 
 test.each(["", "{", "[]", '{"pid":-1,"startedAt":"x"}', '{"pid":1,"startedAt":"x"}'])(
-  "a broken record is nobody's: %s",
+  "a broken record names no process and is removed: %s",
   async (text) => {
     const { runDir } = stage();
     writeFileSync(join(runDir, "worker.json"), text);

@@ -1,4 +1,4 @@
-/** What a restart of the whole system tells the conversations; what they make of it: test/machine/restart.test.ts. */
+/** Which conversations a system restart signals. Not here: how they react (test/machine/restart.test.ts). */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
@@ -17,7 +17,7 @@ const announce = (system: System, policy: RestartPolicy, client = system.tempora
   return sendRestarted({ client, databaseUrl, taskQueue, policy });
 };
 
-/** A conversation in the middle of a request, and one that is idle; then no worker any more. */
+/** Opens a conversation in the middle of a request and an idle one, then stops the worker. */
 async function interrupted(system: System): Promise<{ busy: TestConversation; idle: TestConversation }> {
   const worker = await system.startWorker();
   const idle = await TestConversation.open(system);
@@ -31,7 +31,7 @@ async function interrupted(system: System): Promise<{ busy: TestConversation; id
   return { busy, idle };
 }
 
-test("with the policy idle, who was at work is at rest before the system is ready", async () => {
+test("with the policy idle, a working conversation is idle before the system is ready", async () => {
   const system = await startSystem({ workers: 0 });
   const { busy, idle } = await interrupted(system);
   const { told, atRest } = await announce(system, "idle");
@@ -43,7 +43,7 @@ test("with the policy idle, who was at work is at rest before the system is read
   expect(await idle.types()).toEqual([]);
 });
 
-test("with the policy resume, it goes on", async () => {
+test("with the policy resume, a working conversation goes on", async () => {
   const system = await startSystem({ workers: 0 });
   const { busy } = await interrupted(system);
   const { atRest } = await announce(system, "resume");
@@ -53,7 +53,7 @@ test("with the policy resume, it goes on", async () => {
   expect(await busy.types()).toEqual(["user", "agent", "run_stop"]);
 });
 
-test("conversations of another installation on the same server are not told", async () => {
+test("conversations of another installation on the same server get no signal", async () => {
   const [here, elsewhere] = [await startSystem(), await startSystem()];
   for (const system of [here, elsewhere]) {
     const { id } = await TestConversation.open(system);
@@ -63,7 +63,7 @@ test("conversations of another installation on the same server are not told", as
   expect((await announce(here, "idle")).told).toBe(1);
 });
 
-test("who was at work when Temporal's database was lost does not look busy for ever", async () => {
+test("a conversation that was at work when Temporal's database was lost becomes idle", async () => {
   const folder = temporaryFolder();
   const binary = inject("temporalBinary");
   const first = await startTemporal({ binary, dbFile: join(folder, "first.db") });

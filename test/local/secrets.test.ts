@@ -1,4 +1,4 @@
-/** How a program gets its secrets, by the example of an API on its own, which starts without servers. */
+/** How a program gets its secrets, tested with an API on its own, which starts without servers. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
@@ -42,7 +42,7 @@ async function ready({ stdout }: ChildProcess): Promise<string> {
   throw new Error("it ended before it was ready");
 }
 
-/** What one says that does not start. */
+/** The error output of a program that does not start. */
 async function complaint(child: ChildProcess): Promise<string> {
   let said = "";
   child.stderr?.on("data", (chunk: Buffer) => (said += chunk.toString()));
@@ -64,7 +64,7 @@ async function takesTheToken(url: string): Promise<void> {
   expect([await statusWith("another"), await statusWith(TOKEN)]).toEqual([401, 200]);
 }
 
-test("a secret of the environment is taken out of it, and out of what /proc shows of it", async () => {
+test("a secret in the environment is removed from it, and from what /proc shows of it", async () => {
   const child = startApi({ API_TOKEN: TOKEN, NOT_SECRET: "kept" });
   await takesTheToken(await ready(child));
   for (const pid of familyOf(child.pid ?? 0)) {
@@ -80,12 +80,12 @@ test("a secret may be in a file that only its owner can open", async () => {
   await takesTheToken(await ready(child));
 });
 
-test("a secret may come out of a pipe, and then stands nowhere", async () => {
+test("a secret may come out of a pipe, and is then stored nowhere", async () => {
   const script = `API_TOKEN_FILE=<(echo ${TOKEN}) exec "$@"`;
   await takesTheToken(await ready(startApi({}, [], ["bash", "-c", script, "bash"])));
 });
 
-test("a file that others can open is refused, and one that is not there, and a secret given twice", async () => {
+test("a secret file that others can open, a missing one and a secret given twice are refused", async () => {
   const open = secretFile(0o640);
   expect(await complaint(startApi({ API_TOKEN_FILE: open }))).toBe(
     `API_TOKEN_FILE: others than its owner can open ${open}. Run: chmod 600 ${open}\n`,
@@ -98,7 +98,7 @@ test("a file that others can open is refused, and one that is not there, and a s
   );
 });
 
-test("secrets come by descriptor 3 where the parent says so; without them the program ends", async () => {
+test("with --secrets-fd=3 the secrets come by descriptor 3; without them the program ends", async () => {
   const secrets = { API_TOKEN: TOKEN, DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" };
   const child = startApi({ DATABASE_URL: undefined }, ["--secrets-fd=3"]);
   (child.stdio[3] as NodeJS.WritableStream).end(JSON.stringify(secrets));

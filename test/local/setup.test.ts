@@ -18,10 +18,10 @@ const SETUP = fileURLToPath(new URL("../../local/setup.mjs", import.meta.url));
 
 type Clone = {
   readonly folder: string;
-  /** Where the fake npm lies; only this is on PATH. */
+  /** The folder of the fake npm, the only one on PATH. */
   readonly bin: string;
   readonly setUp: () => Promise<{ code: number | null; output: string }>;
-  /** How often npm was run, and with what. */
+  /** The first argument of each run of npm. */
   readonly npmRuns: () => string[];
 };
 
@@ -70,7 +70,7 @@ function lockOf(folder: string, version: string): void {
 const npm = ({ bin, folder }: Clone, then: string) =>
   script(join(bin, "npm"), `echo "$1" >> ${folder}/npm.log\n${then}`);
 
-test("a fresh clone gets its packages, once", async () => {
+test("a fresh clone installs its packages once", async () => {
   const here = clone();
   npm(here, "mkdir node_modules");
   const first = await here.setUp();
@@ -79,7 +79,7 @@ test("a fresh clone gets its packages, once", async () => {
   expect(here.npmRuns()).toEqual(["ci"]);
 });
 
-test("a changed lock installs again", async () => {
+test("a changed lock file installs the packages again", async () => {
   const here = clone();
   npm(here, "mkdir -p node_modules");
   await here.setUp();
@@ -89,7 +89,7 @@ test("a changed lock installs again", async () => {
   expect(here.npmRuns()).toEqual(["ci", "ci"]);
 });
 
-test("packages that npm ci has installed by hand are taken as they are, if they are the lock's", async () => {
+test("packages that a person installed with npm ci are kept if they match the lock file", async () => {
   const here = clone();
   npm(here, ":");
   mkdirSync(join(here.folder, "node_modules"));
@@ -118,7 +118,7 @@ test("an older Node is refused with a sentence", async () => {
   );
 });
 
-test("without npm it says where npm comes from", async () => {
+test("without npm the setup says where npm comes from", async () => {
   const { code, output } = await clone().setUp();
   expect(code).toBe(1);
   expect(output).toContain("npm is not on PATH. It comes with Node");
@@ -148,7 +148,7 @@ test("any other failure of npm is shown without a stack", async () => {
   expect(output).not.toContain("ci.js");
 });
 
-test("the stamp belongs to one platform's packages", async () => {
+test("the stamp is a hash of the platform and the lock file", async () => {
   const here = clone();
   npm(here, "mkdir -p node_modules");
   await here.setUp();

@@ -1,6 +1,6 @@
 /**
- * Temporal's port asks nobody who they are, so that any program of the machine reaches it. What it can do there to a
- * product that was started as a person does: nothing that a worker acts upon. The control of each: the same, signed.
+ * Temporal's port has no authentication, so any program of the machine can use it. In a product that was started as a
+ * person does, such a program can do nothing that a worker acts upon. The control of each test: the same, signed.
  */
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -23,9 +23,9 @@ import { eventually, temporaryFolder } from "./support.ts";
 const SLOW = 180_000;
 
 let product: Product;
-/** Any program: it has no key. */
+/** The client of any program, which has no key. */
 let stranger: Client;
-/** One that has copied a payload and changed it. */
+/** A client that copied a signed payload and changed it. */
 let forger: Client;
 
 beforeAll(async () => {
@@ -36,7 +36,7 @@ beforeAll(async () => {
 }, SLOW);
 afterAll(() => product.stop(), SLOW);
 
-/** Signed, and then changed: the data says what the forger wants. */
+/** Signs payloads and then replaces their data by what the forger wants. */
 function changing({ payloadKey }: Product): DataConverter {
   const signature = new PayloadSignature(payloadKey ?? new Uint8Array());
   const codec: PayloadCodec = {
@@ -58,7 +58,7 @@ const place = () => ({
   cwd: product.cwd,
 });
 
-/** A model's answer that touches a file, and how one asks for it. */
+/** Scripts an answer of the model that touches a file; returns the message that asks for it. */
 function touching(file: string): string {
   const touch = say(toolCall("bash", { command: `touch ${file}` }));
   return `go ${product.model.script(randomUUID(), [touch, say("Done.")])}`;
@@ -80,7 +80,7 @@ const STRANGERS = [
   ["was changed after it was signed", () => forger],
 ] as const;
 
-describe.each(STRANGERS)("what %s", (_, clientOf) => {
+describe.each(STRANGERS)("a payload that %s", (_, clientOf) => {
   test("starts no conversation", { timeout: SLOW }, async () => {
     const [file, control] = [fileOf(), fileOf()];
     const started = await startBy(clientOf(), randomUUID(), touching(file));
@@ -90,7 +90,7 @@ describe.each(STRANGERS)("what %s", (_, clientOf) => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test("does not start one either that a person goes on with", { timeout: SLOW }, async () => {
+  test("does not start the workflow of an existing conversation", { timeout: SLOW }, async () => {
     const talk = await Talk.create(product);
     onTestFinished(() => talk.close());
     await product.temporal.workflow.getHandle(talk.id).terminate();
@@ -103,7 +103,7 @@ describe.each(STRANGERS)("what %s", (_, clientOf) => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test("is no signal and no update", { timeout: SLOW }, async () => {
+  test("is refused as a signal and as an update", { timeout: SLOW }, async () => {
     const talk = await Talk.open(product);
     onTestFinished(() => talk.close());
     const handle = clientOf().workflow.getHandle(talk.id);
@@ -135,7 +135,7 @@ describe.each(STRANGERS)("what %s", (_, clientOf) => {
     await eventually("the control", () => existsSync(file), SLOW);
   });
 
-  test("is no order of an activity", { timeout: SLOW }, async () => {
+  test("is refused as the order for an activity", { timeout: SLOW }, async () => {
     const queue = contract.toolsQueue(hostname());
     for (const taskQueue of [queue, contract.CONVERSATIONS_QUEUE]) {
       const asked = clientOf().activity.execute("executeTool", {
@@ -153,7 +153,7 @@ describe.each(STRANGERS)("what %s", (_, clientOf) => {
     await expect(listed).resolves.toHaveProperty("directories");
   });
 
-  test("is no answer of an activity", { timeout: SLOW }, async () => {
+  test("is ignored as the answer of an activity", { timeout: SLOW }, async () => {
     const talk = await Talk.open(product);
     onTestFinished(() => talk.close());
     const held = hold();
@@ -173,7 +173,8 @@ describe.each(STRANGERS)("what %s", (_, clientOf) => {
       kind: "done",
       committed: {
         confirmed: stored.revision,
-        batchId: stored.revisionId,
+        revisionId: stored.revisionId,
+        restarts: 0,
         awaits: requestId,
         diverged: false,
       },
@@ -192,7 +193,7 @@ async function pendingActivity(workflowId: string): Promise<string> {
   return found?.activityId ?? "";
 }
 
-/** As a worker would, without having taken the task. */
+/** Completes an activity as a worker would, without having taken its task. */
 async function complete(client: Client, workflowId: string, activityId: string, answer: unknown) {
   const payload: Payload = {
     metadata: { encoding: Buffer.from("json/plain") },
@@ -207,7 +208,7 @@ async function complete(client: Client, workflowId: string, activityId: string, 
   });
 }
 
-test("an order without an input is none: there is nothing to sign", { timeout: SLOW }, async () => {
+test("a command without an input is refused, because nothing is signed", { timeout: SLOW }, async () => {
   const talk = await Talk.open(product);
   onTestFinished(() => talk.close());
   const handle = stranger.workflow.getHandle(talk.id);
@@ -297,8 +298,8 @@ describe("the key", () => {
       onTestFinished(() => second.stop());
       for (const { id } of [talk, busy]) {
         const again = await Talk.follow(second, id);
-        if (how === "lost") expect(await again.state()).toMatchObject({ kind: "idle" });
-        // Another provider's server: it knows no script of the first.
+        expect(await again.state()).toMatchObject({ kind: "idle" });
+        // The second product has another provider, which does not know the first one's scripts.
         second.model.script(id, [say("Two."), say("Two.")]);
         await again.send("go on");
         await eventually(

@@ -54,7 +54,7 @@ async function start(dataDir: string, port: number, env?: NodeJS.ProcessEnv): Pr
   return { process: child, url, output };
 }
 
-/** The output of a start that gives up. */
+/** The output of a start that fails. */
 async function refused(dataDir: string, port: number, env?: NodeJS.ProcessEnv): Promise<string> {
   const { child, output } = launch(dataDir, port, env);
   const [code] = (await once(child, "close")) as [number];
@@ -72,7 +72,7 @@ function identityIn(file: string): ProcessIdentity | null {
   }
 }
 
-/** What runs for `npm start` on this folder, Postgres included. */
+/** The processes of `npm start` on this folder, Postgres included. */
 function processesOf(dataDir: string): Record<string, ProcessIdentity> {
   const found: Record<string, ProcessIdentity> = {};
   for (const file of readdirSync(join(dataDir, "run"))) {
@@ -90,7 +90,7 @@ function processesOf(dataDir: string): Record<string, ProcessIdentity> {
 
 type State = { readonly state: { readonly kind: string } };
 
-/** A 503 means "not known": the same id is asked again, as the contract says. */
+/** A 503 means "not known": the request is repeated with the same id, as the contract says. */
 async function converse(url: string, cwd: string, text: string): Promise<string> {
   const id = randomUUID();
   const open = async () => {
@@ -111,10 +111,10 @@ async function stateOf(url: string, id: string): Promise<string> {
   return ((await response.json()) as State).state.kind;
 }
 
-/** The states that a person waits for between the blocks. Without a sandbox nobody asks. */
+/** The states that a person waits for between the blocks. Without a sandbox the agent asks for no approval. */
 const WAITS = ["idle", "tool_executing", "idle", "awaiting_mode_approval|idle", "idle", "idle"];
 
-/** The conversation of README.md as it stands there, at a person's pace; what curl printed. */
+/** Runs the conversation of README.md as it stands there, at a person's pace; resolves with curl's output. */
 async function followReadme(url: string, cwd: string): Promise<string> {
   const readme = readFileSync(join(ROOT, "README.md"), "utf8");
   const section = readme.slice(readme.indexOf("## One conversation"), readme.indexOf("## Architecture"));
@@ -133,7 +133,7 @@ async function followReadme(url: string, cwd: string): Promise<string> {
 
 describe("npm start", () => {
   test(
-    "answers when it says ready, is refused a second time, heals, and leaves nothing running",
+    "answers when it prints ready, refuses a second start, replaces killed processes, and leaves nothing running",
     async () => {
       const folder = temporaryFolder();
       const dataDir = join(folder, "data");
@@ -189,7 +189,7 @@ describe("npm start", () => {
   );
 
   test(
-    "comes up clean after kill -9: what was running is interrupted, what was said is there",
+    "comes up clean after kill -9: running work is interrupted, and all messages are there",
     async () => {
       const folder = temporaryFolder();
       const dataDir = join(folder, "data");
@@ -223,14 +223,14 @@ describe("npm start", () => {
   );
 
   test(
-    "goes on when nobody reads what it prints, and leaves nothing running then either",
+    "goes on when its output is closed, and leaves nothing running then either",
     async () => {
       const dataDir = join(temporaryFolder(), "data");
       const started = await start(dataDir, await freePort());
       started.process.stdout?.destroy();
       started.process.stderr?.destroy();
       const before = processesOf(dataDir);
-      // This is something to tell.
+      // The death of a worker makes it print a line.
       process.kill(before["worker"]?.pid ?? 0, "SIGKILL");
       await eventually(
         "another worker",

@@ -1,4 +1,4 @@
-/** Owns: what the tests of local/ share: folders that go away, small programs, waiting for a condition. */
+/** Owns: helpers for the tests of local/: temporary folders, small programs, waiting for a condition. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { onTestFinished } from "vitest";
 /** An empty folder that is removed when the test is over. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "bedrock-local-"));
-  // Entered by others: as root, Postgres runs under another account.
+  // Other accounts have to enter it: as root, Postgres runs under another one.
   chmodSync(folder, 0o755);
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;

@@ -1,4 +1,4 @@
-/** A system for a test to kill: it starts a process that ends when asked and one that does not, and says "up". */
+/** A system for a test to kill: it starts a process that obeys SIGTERM and one that ignores it, and prints "up". */
 import { createProcessManager } from "../../local/process-manager.ts";
 
 const [, , runDir = "", logDir = ""] = process.argv;

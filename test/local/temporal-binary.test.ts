@@ -29,7 +29,7 @@ async function machine(site: RequestListener | null): Promise<Machine> {
   const folder = temporaryFolder();
   const bin = join(folder, "bin");
   mkdirSync(bin);
-  // What the scripts below need; a temporal or a go of this machine is out of sight.
+  // Only the tools that the scripts below need: a temporal or a go of this machine stays hidden.
   for (const tool of ["cat", "chmod"]) symlinkSync(join("/bin", tool), join(bin, tool));
   const cache = join(folder, "cache");
   mkdirSync(join(cache, "bedrock"), { recursive: true });
@@ -63,7 +63,7 @@ async function serve(site: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** An archive as the release has it: a program, and a licence beside it. */
+/** An archive like that of the release: a program and a licence beside it. */
 function archive(program = saying("1.32.0", VERSION)): { bytes: Buffer; sha256: Record<string, string> } {
   const folder = temporaryFolder();
   script(join(folder, "temporal"), program);
@@ -80,7 +80,7 @@ const serving =
     else response.writeHead(404).end();
   };
 
-/** A `go` that builds the program it is asked for, with the words of the real one. */
+/** A fake `go` that builds a program and prints the lines of the real one. */
 const FAKE_GO = `
 if [ "$1" = version ]; then echo "go version go1.26.8 linux/amd64"; exit 0; fi
 while [ "$1" != -o ]; do shift; done
@@ -98,29 +98,29 @@ echo "go: downloading go.temporal.io/server v1.32.0" >&2
 echo "dial tcp: lookup proxy: no such host" >&2
 exit 1`;
 
-describe("the order in which a Temporal server is looked for", () => {
-  test("one on PATH is used, whatever else there is", async () => {
+describe("the search for a Temporal server", () => {
+  test("uses one on PATH before any other", async () => {
     const here = await machine(serving(archive().bytes));
     script(here.cached, saying("1.32.0", "cached"));
     const installed = script(join(here.bin, "temporal"), saying("1.32.0", "0.0.0-DEV"));
     expect(await here.find()).toEqual({ path: installed, source: "path", server: "1.32.0", warning: null });
   });
 
-  test("one on PATH that does not run is passed over", async () => {
+  test("skips one on PATH that does not run", async () => {
     const here = await machine(null);
     script(join(here.bin, "temporal"), "exit 1");
     script(here.cached, saying("1.32.0", "cached"));
     expect(await here.find()).toMatchObject({ path: here.cached, source: "cache" });
   });
 
-  test("then the cached one", async () => {
+  test("uses the cached one if none is on PATH", async () => {
     const { bytes, sha256 } = archive();
     const here = await machine(serving(bytes));
     script(here.cached, saying("1.32.0", "cached"));
     expect(await here.find(sha256)).toMatchObject({ path: here.cached, source: "cache" });
   });
 
-  test("then the download, which the next start finds in the cache", async () => {
+  test("downloads one if none is cached, and the next start finds it in the cache", async () => {
     const { bytes, sha256 } = archive();
     const here = await machine(serving(bytes));
     script(join(here.bin, "go"), BROKEN_GO);
@@ -133,14 +133,14 @@ describe("the order in which a Temporal server is looked for", () => {
     expect(readdirSync(join(here.cached, ".."))).toEqual([`temporal-${VERSION}-${platformName()}`]);
   });
 
-  test("a cached one that does not run is replaced", async () => {
+  test("replaces a cached one that does not run", async () => {
     const { bytes, sha256 } = archive();
     const here = await machine(serving(bytes));
     writeFileSync(here.cached, "half a program", { mode: 0o755 });
     expect(await here.find(sha256)).toMatchObject({ source: "download" });
   });
 
-  test("then a build, whose progress is told", async () => {
+  test("builds one if the download fails, and reports the progress", async () => {
     const here = await machine(null);
     script(join(here.bin, "go"), FAKE_GO);
     expect(await here.find()).toMatchObject({ path: here.cached, source: "build", server: "1.32.0" });
@@ -148,14 +148,14 @@ describe("the order in which a Temporal server is looked for", () => {
     expect(here.news.at(-1)).toContain("1 packages compiled");
   });
 
-  test("a download that does not run here is replaced by a build", async () => {
+  test("builds one if the download does not run here", async () => {
     const { bytes, sha256 } = archive("exit 1");
     const here = await machine(serving(bytes));
     script(join(here.bin, "go"), FAKE_GO);
     expect(await here.find(sha256)).toMatchObject({ source: "build" });
   });
 
-  test("else an error that says what was tried and what to install", async () => {
+  test("fails with an error that says what was tried and what to install", async () => {
     const here = await machine((_request, response) => void response.writeHead(404).end());
     script(join(here.bin, "go"), BROKEN_GO);
     const failure = here.find({ [platformName()]: "00" });
@@ -168,13 +168,13 @@ describe("the order in which a Temporal server is looked for", () => {
     expect(existsSync(here.cached)).toBe(false);
   });
 
-  test("a Go that is too old is not asked to build", async () => {
+  test("does not build with a Go that is too old", async () => {
     const here = await machine(null);
     script(join(here.bin, "go"), 'echo "go version go1.18.2 linux/amd64"');
     await expect(here.find()).rejects.toThrow("Go 1.18 is too old");
   });
 
-  test("a Go before 1.21 is sent for a newer one, which builds", async () => {
+  test("lets a Go before 1.21 download a newer one, which builds", async () => {
     const here = await machine(null);
     const newer = join(here.bin, "..", "newer", "bin");
     mkdirSync(newer, { recursive: true });
@@ -188,7 +188,7 @@ describe("the order in which a Temporal server is looked for", () => {
     expect(await here.find()).toMatchObject({ source: "build", server: "1.32.0" });
   });
 
-  test("two starts at once make it once", async () => {
+  test("downloads once for two starts at once", async () => {
     const { bytes, sha256 } = archive();
     let requests = 0;
     const here = await machine((request, response) => {
@@ -202,7 +202,7 @@ describe("the order in which a Temporal server is looked for", () => {
 });
 
 describe("the server's version", () => {
-  test("before 1.32 it works, with a warning about cancel", async () => {
+  test("before 1.32 is accepted, with a warning about cancel", async () => {
     const here = await machine(null);
     script(join(here.bin, "temporal"), saying("1.29.1", "1.5.1"));
     const binary = await here.find();
@@ -215,7 +215,7 @@ describe("the server's version", () => {
     ["temporal version 0.0.0-DEV (Server 1.32.0, UI 2.54.1)", "1.32.0"],
     ["temporal version 2.0.0 (Server 2.1.0-157.1, UI 3.0.0)", "2.1.0-157.1"],
     ["tctl version 1.18.0", null],
-  ])("%s", (output, server) => {
+  ])("is parsed, where there is one, in: %s", (output, server) => {
     expect(parseServerVersion(output)?.text ?? null).toBe(server);
   });
 });
@@ -248,7 +248,7 @@ describe("a download", () => {
     expect(news[0]).toMatch(/^0\.0 MB of 0\.0 MB$/);
   });
 
-  test("a redirect is followed", async () => {
+  test("follows a redirect", async () => {
     const { bytes, sha256 } = archive();
     const storage = await serve((_request, response) => void response.end(bytes));
     const { failure } = await download(
@@ -266,7 +266,7 @@ describe("a download", () => {
     expect(left).toEqual([]);
   });
 
-  test("that is not there", async () => {
+  test("that is not there fails and leaves nothing", async () => {
     const { failure, left } = await download((_request, response) => void response.writeHead(404).end(), {
       [platformName()]: "00",
     });
@@ -274,7 +274,7 @@ describe("a download", () => {
     expect(left).toEqual([]);
   });
 
-  test("that is interrupted", async () => {
+  test("that is interrupted fails and leaves nothing", async () => {
     const { bytes, sha256 } = archive();
     const { failure, left } = await download((_request, response) => {
       response.setHeader("content-length", bytes.length);
@@ -297,7 +297,7 @@ describe("a download", () => {
     expect(stalled.failure).toContain("no data for 300 ms");
   });
 
-  test("for a machine without a release", async () => {
+  test("for a machine without a release fails", async () => {
     const { failure } = await download(() => undefined, {});
     expect(failure).toContain("there is no release of the Temporal CLI for");
   });

@@ -13,7 +13,7 @@ import { startTemporal, waitForTemporal, type RunningTemporal } from "../../loca
 import "../support/quiet.ts";
 import { temporaryFolder } from "./support.ts";
 
-/** For reading, all that can be had: each file as a whole, and where SQLite's own locks are (bytes 120 to 127, 1 GiB on). */
+/** Takes all read locks it can: on each whole file, and where SQLite locks (bytes 120 to 127, and from 1 GiB on). */
 const LOCK_ALL = `
   my $count = 0;
   for my $name (@ARGV) {
@@ -55,7 +55,7 @@ test("a server knows the search attributes that operators look for", async () =>
   expect(await attributesOf(connection)).toEqual(expect.arrayContaining(Object.keys(SEARCH_ATTRIBUTES)));
 });
 
-test("a namespace that lacks some of them gets those, twice without harm", async () => {
+test("missing search attributes are added to a namespace, also when it is done twice", async () => {
   const connection = await connect(server.address);
   await connection.operatorService.removeSearchAttributes({
     namespace: "default",
@@ -83,7 +83,7 @@ test("an activity can be executed without a workflow", async () => {
   expect(greeting).toBe("Hello, host");
 });
 
-test("what is in the database file survives the server", async () => {
+test("workflows in the database file survive the server", async () => {
   const dbFile = join(temporaryFolder(), "temporal.db");
   const first = await startTemporal({ binary, dbFile });
   const client = new Client({ connection: await connect(first.address) });
@@ -97,7 +97,7 @@ test("what is in the database file survives the server", async () => {
   expect((await again.workflow.getHandle("kept").describe()).status.name).toBe("RUNNING");
 });
 
-test("who may read its database cannot hold it up by locking that", async () => {
+test("a process that can read the database file cannot block the server with locks", async () => {
   const folder = temporaryFolder();
   const locked = await startTemporal({ binary, dbFile: join(folder, "temporal.db") });
   onTestFinished(() => locked.stop());
@@ -118,7 +118,7 @@ test("a server that cannot be reached is reported in a sentence", async () => {
   );
 });
 
-test("a server that cannot start is reported with its last words", async () => {
+test("a server that cannot start is reported with its last output", async () => {
   const dbFile = join(temporaryFolder(), "missing", "temporal.db");
   await expect(startTemporal({ binary, dbFile })).rejects.toThrow(/The Temporal server ended: .*missing/s);
 });

@@ -1,4 +1,4 @@
-/** Temporal's Web UI, for those who ask for it, behind the checks of the API. */
+/** Temporal's Web UI, which TEMPORAL_UI switches on, behind the checks of the API. */
 import { createServer, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -14,7 +14,7 @@ const TOKEN = "t:0ken";
 const basic = (password: string): string => `Basic ${Buffer.from(`anybody:${password}`).toString("base64")}`;
 
 test(
-  "with TEMPORAL_UI a browser that gives the token gets pages, what they load, and what they do",
+  "with TEMPORAL_UI a browser that gives the token gets pages and their assets, and can use them",
   async () => {
     const product = await startProduct({ env: { TEMPORAL_UI: "true", API_TOKEN: TOKEN } });
     onTestFinished(() => product.stop());
@@ -68,7 +68,7 @@ test(
   SLOW,
 );
 
-/** The guarded UI before a server that notes down what it is asked. */
+/** The guarded UI in front of a server that records its requests. */
 async function guarded(apiToken: string | null) {
   const asked: IncomingMessage[] = [];
   const behind = createServer((incoming, outgoing) => {
@@ -108,7 +108,7 @@ describe("the guard of the Web UI", () => {
   });
 
   test.each([{ origin: "http://evil.example" }, { "sec-fetch-site": "cross-site" }])(
-    "refuses a page of another origin, whatever it knows: %j",
+    "refuses a page of another origin, even with the token: %j",
     async (headers) => {
       for (const apiToken of [null, TOKEN]) {
         const { get, asked } = await guarded(apiToken);
@@ -119,7 +119,7 @@ describe("the guard of the Web UI", () => {
     },
   );
 
-  test("hands on a request as it is, but for the token, and an answer as it is", async () => {
+  test("passes on a request unchanged except for the token, and an answer unchanged", async () => {
     const { get, asked, url } = await guarded(TOKEN);
     const headers = { authorization: basic(TOKEN), origin: url, "x-csrf-token": "one" };
     const response = await get(headers, { method: "POST", body: "words" });

@@ -1,6 +1,6 @@
 /**
- * Owns: any conversation, context and event whatever, reachable or not: for the properties that hold even of
- * what a bug elsewhere might hand to the machine. Sequences that make sense are in walks.ts.
+ * Owns: arbitraries of any conversation, context and event, reachable or not. They serve the properties that must hold
+ * even for values that a bug elsewhere hands to the machine. Not here: sequences that make sense (walks.ts).
  */
 import fc from "fast-check";
 import type { Context } from "../../machine/context.ts";
@@ -9,11 +9,11 @@ import type { ConversationEvent, Event } from "../../machine/event.ts";
 import type { Json } from "../../machine/message.ts";
 import { EVERY_STATE } from "./states.ts";
 
-/** Few ids, so that events often meet the state they are for; and odd ones. */
+/** A few ids, so that an event often matches the state, and some odd ones. */
 const id = fc.constantFrom("request", "operation", "summary", "u1", "t1", "c1", "", "__proto__", " ", "💥");
 const text = fc.constantFrom("", " ", "text", "[command cancelled]", "💥", "\u0000");
 const count = fc.constantFrom(0, 1, 2, 89_999, 90_000, 1e6, Number.MAX_SAFE_INTEGER, 1e300, -1, 0.5);
-/** What a parser of JSON gives; -0 is not told from 0 by anybody who writes JSON. */
+/** Values as a JSON parser returns them. The round trip turns -0 into 0, because JSON.stringify writes both as 0. */
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as Json);
 const errorKind = fc.constantFrom("auth", "network", "context_exhausted", "unknown" as const);
 const name = fc.constantFrom(
@@ -133,7 +133,6 @@ const limit = fc.nat(3);
 export const anyContext: fc.Arbitrary<Context> = fc.record({
   isSubAgent: fc.boolean(),
   contextWindow: fc.constantFrom(1, 100_000, 1e9),
-  sandboxAvailable: fc.boolean(),
   tools: fc.subarray(["bash", "patch", "request_mode_upgrade", "spawn_agents", "submit_result"]),
   limits: fc.record({
     requestsPerRun: limit,
@@ -164,7 +163,14 @@ const event: fc.Arbitrary<ConversationEvent> = fc.oneof(
   fc.record({ kind: is("withdraw_message"), messageId }),
   fc.record({ kind: is("user_cancel"), clearQueue: fc.boolean(), by }),
   fc.record({ kind: is("user_decide_upgrade"), decision, toolCallId: fc.option(id) }),
-  fc.constant({ kind: "user_request_downgrade" as const }),
+  fc.record({
+    kind: is("user_request_downgrade"),
+    sandbox: fc.oneof(
+      fc.record({ kind: is("available"), abi: count }),
+      fc.record({ kind: is("unavailable"), reason: text }),
+      fc.record({ kind: is("unknown"), reason: text }),
+    ),
+  }),
   fc.constant({ kind: "user_trigger_continuation" as const }),
   fc.record({
     kind: is("llm_response"),

@@ -18,7 +18,7 @@ import {
   textOf,
 } from "./support.ts";
 
-/** The answer that the one call of a response gets at once. */
+/** The text of the result that the only call of a response gets at once. */
 function refusalOf(bad: ToolCall, context = ROOT, fields = {}): string {
   const step = expectOutcome(requesting(), response([bad], fields), context);
   expect(outline(step.messages)).toEqual(["agent", `tool ${bad.id} failed`]);
@@ -32,14 +32,14 @@ describe("Calls that cannot run", () => {
     expect(refusalOf(call("t1", "fly"))).toBe('There is no tool named "fly" in this conversation.');
   });
 
-  test("one that this conversation does not have", () => {
+  test("a tool that this conversation does not have: the result is `failed` without a run", () => {
     expect(refusalOf(submitCall("t1"))).toContain('no tool named "submit_result"');
     expect(refusalOf(upgradeCall("t1"), SUB_AGENT)).toContain('no tool named "request_mode_upgrade"');
     expect(refusalOf(spawnCall("t1", "x"), SUB_AGENT)).toContain('no tool named "spawn_agents"');
     expect(refusalOf(call("t1", "bash"), contextOf({ tools: [] }))).toContain('no tool named "bash"');
   });
 
-  test("or invalid input", () => {
+  test("invalid input: the result is `failed` without a run", () => {
     const upgrade = refusalOf(call("t1", "request_mode_upgrade", {}));
     expect(upgrade).toMatch(/^Invalid input for request_mode_upgrade: "reason"/u);
     expect(refusalOf(call("t1", "spawn_agents", {}))).toMatch(/^Invalid input for spawn_agents: "tasks"/u);
@@ -47,12 +47,12 @@ describe("Calls that cannot run", () => {
     expect(submit).toMatch(/^Invalid input for submit_result: "result"/u);
   });
 
-  test("input that is not JSON", () => {
+  test("input that is not JSON: the result is `failed` without a run", () => {
     const defects = [{ call: 0, defect: "malformed_json" }] as const;
     expect(refusalOf(call("t1"), ROOT, { defects })).toContain("not valid JSON");
   });
 
-  test("the round goes on: those that can run do, in order", () => {
+  test("the round goes on: the calls that can run do, in order", () => {
     const calls = [call("t1", "fly"), call("t2"), call("t3", "swim"), call("t4", "ls")];
     const step = expectOutcome(requesting(), response(calls));
     expect(outline(step.messages)).toEqual(["agent", "tool t1 failed"]);
@@ -70,7 +70,7 @@ describe("Calls that cannot run", () => {
     expect(orderOf(step, "execute_tool").call).toEqual(call("t1"));
   });
 
-  test("`spawn_agents` twice in one response: one after the other", () => {
+  test("two `spawn_agents` in one response run one after the other", () => {
     const calls = [spawnCall("s1", "look"), spawnCall("s2", "count")];
     const first = expectOutcome(requesting(), response(calls));
     const [child] = inState(first, "awaiting_sub_agents").pending;
@@ -193,14 +193,14 @@ describe("the guards", () => {
     }
   });
 
-  test("tasks have a length that a state can hold", () => {
+  test("spawn_agents refuses tasks of more than 49152 bytes in all", () => {
     const tasks = (length: number): Json => ({ tasks: [{ task: "x".repeat(length) }, { task: "y" }] });
     expect(checkSpawn(tasks(49_000))).toMatchObject({ ok: true });
     const long = checkSpawn(tasks(49_200));
     expect(long.ok || long.problem).toContain("at most 49152 bytes in all");
   });
 
-  test("the first task that is wrong is named, those before it do not spawn", () => {
+  test("one invalid task refuses the call, and no other task is spawned", () => {
     const step = expectOutcome(
       requesting(),
       response([call("s1", "spawn_agents", { tasks: [{ task: "x" }, { task: 2 }] })]),

@@ -209,20 +209,20 @@ describe("Cancel", () => {
   });
 });
 
-describe("`cancelling` always leaves", () => {
-  test.for(["idle", "resume"] as const)("by a restart too (%s)", (policy) => {
+describe("`cancelling` always ends", () => {
+  test.for(["idle", "resume"] as const)("at a restart too (%s)", (policy) => {
     for (const state of [cancellingRequest, cancellingTool([call("t2")]), cancellingChildren(2)]) {
       expect(expectOutcome(state, restarted(policy)).state).toEqual({ kind: "idle" });
     }
   });
 
-  test("by the loss of the request or of the tool with its worker", () => {
+  test("when the request or the tool is lost with its worker", () => {
     expect(expectOutcome(cancellingRequest, lost()).state).toEqual({ kind: "idle" });
     const interrupted = toolDone("", { status: "interrupted" });
     expect(expectOutcome(cancellingTool(), interrupted).state).toEqual({ kind: "idle" });
   });
 
-  test("only by the outcome of what is being stopped", () => {
+  test("only with the outcome of the operation that is being stopped", () => {
     for (const event of [response([], { requestId: "other" }), requestFailed({ requestId: "other" })]) {
       expectNothing(cancellingRequest, event);
     }
@@ -238,7 +238,7 @@ describe("`cancelling` always leaves", () => {
   });
 });
 
-describe("what was asked meanwhile", () => {
+describe("messages around a cancel", () => {
   test("clearQueue drops steers and follow-ups in every state", () => {
     const queue = (["steer", "followUp"] as const).map((delivery) => ({
       messageId: delivery,
@@ -263,7 +263,7 @@ describe("what was asked meanwhile", () => {
     }
   });
 
-  test("clearQueue of an empty queue is nothing", () => {
+  test("clearQueue of an empty queue changes nothing", () => {
     expectNothing(idle, cancel({ clearQueue: true }));
   });
 
@@ -304,7 +304,7 @@ describe("a cancelled sub-agent", () => {
     ["parent", "Cancelled with its parent"],
     ["timeout", "Timed out"],
   ];
-  test.for(reasons)("by %s fails as interrupted and tells its parent: %s", ([by, error]) => {
+  test.for(reasons)("cancelled by %s, it fails as interrupted and tells its parent: %s", ([by, error]) => {
     const stopping = expectOutcome(executing({ remaining: [call("t2")] }), cancel({ by }), SUB_AGENT);
     expect(stopping.orders).toEqual([{ kind: "abort_tool", operationId: "operation" }]);
     const step = expectOutcome(stopping.conversation, toolDone("half"), SUB_AGENT);
@@ -321,7 +321,7 @@ describe("a cancelled sub-agent", () => {
     expect(textOf(step.messages[0])).toBe(`half\n${error}`);
   });
 
-  test("with a request in flight it ends with the request", () => {
+  test("with a request in flight, it ends when the request ends", () => {
     const stopping = expectOutcome(requesting(), cancel({ by: "timeout" }), SUB_AGENT);
     expect(inState(stopping, "cancelling").by).toBe("timeout");
     const step = expectOutcome(stopping.conversation, response(), SUB_AGENT);
@@ -329,8 +329,8 @@ describe("a cancelled sub-agent", () => {
   });
 });
 
-describe("a cancelled call reads as cancelled", () => {
-  test("an upgrade that waited behind completed calls", () => {
+describe("a cancelled call", () => {
+  test("has the result `cancelled`, also an upgrade that waited behind completed calls", () => {
     const history = new History();
     const { requestId } = inState(history.give(say("m1")), "llm_requesting");
     const calls = [call("t1"), upgradeCall("u1"), call("t3")];

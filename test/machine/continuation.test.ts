@@ -50,7 +50,7 @@ describe("the threshold", () => {
   const tokens = (field: string, count: number) => ({ usage: { ...usage(0), [field]: count } });
   const fields = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheCreationTokens"];
 
-  test.for(fields)("89.999 % goes on, 90.000 % continues: %s", (field) => {
+  test.for(fields)("at 89.999 % the turn goes on, at 90.000 % the continuation starts: %s", (field) => {
     const below = expectOutcome(requesting(), response([call("t1")], tokens(field, 89_999)));
     expect(below.state.kind).toBe("tool_executing");
     const reached = expectOutcome(requesting(), response([call("t1")], tokens(field, 90_000)));
@@ -98,7 +98,7 @@ describe("the request for the summary", () => {
     expect(inState(step, "awaiting_continuation").requestId).not.toBe("summary");
   });
 
-  test("waiting for a retry, nothing answers it", () => {
+  test("ignores every outcome while it waits for a retry", () => {
     const waiting = continuing({ retry: RETRY });
     for (const event of [summaryOf("late"), failure, lost("summary")]) expectNothing(waiting, event);
     expectNothing(continuing(), childDone("c1"));
@@ -117,13 +117,13 @@ describe("the summary", () => {
     expect(inState(step, "context_exhausted").summary).toBe("First. \n\nSecond.");
   });
 
-  test.for(["", " \n\t"])("a blank one is none: %j", (blank) => {
+  test.for(["", " \n\t"])("is replaced by the fallback when it is blank: %j", (blank) => {
     const step = expectOutcome(continuing(), summaryOf(blank));
     expect(inState(step, "context_exhausted").summary).toMatch(/^Context limit reached\./u);
     expect(outline(step.messages)).toEqual(["continuation", "run_stop error"]);
   });
 
-  test("its tokens count", () => {
+  test("adds the tokens of its request to the usage", () => {
     const step = expectOutcome(continuing(), summaryOf("All said.", { usage: usage(91_000) }));
     expect(step.conversation.usage).toMatchObject({ inputTokens: 91_000, contextUsed: 91_000 });
     expect(inState(step, "context_exhausted").finalUsage).toEqual(usage(181_000));
@@ -135,7 +135,7 @@ describe("the summary", () => {
     ]);
   });
 
-  test("is the conversation's last word: steers come before the run_stop, follow-ups stay, never delivered, withdrawable", () => {
+  test("is followed only by steers and the run_stop; follow-ups stay queued, never delivered, withdrawable", () => {
     const history = new History();
     history.give(say());
     history.give(steer("m2"));
@@ -157,8 +157,8 @@ describe("the summary", () => {
   });
 });
 
-describe("by hand", () => {
-  test.for([idle, errorState])("from $kind, at any usage", (state) => {
+describe("a continuation by hand", () => {
+  test.for([idle, errorState])("starts from $kind, at any usage", (state) => {
     expect(expectOutcome(state, trigger).state.kind).toBe("awaiting_continuation");
   });
 
@@ -174,7 +174,7 @@ describe("by hand", () => {
     expect(textOf(step.messages[0])).toBe("All said.");
   });
 
-  test("not before anything was said", () => {
+  test("is refused before the first message", () => {
     const reject = expectReject(
       conversationIn(idle, { hasMessages: false }),
       trigger,
@@ -184,18 +184,18 @@ describe("by hand", () => {
   });
 
   const busy = [awaitingLlm, requesting(), executing(), approving(), awaitingChildren(1), continuing()];
-  test.for([...busy, completed, failedState])("not while the agent works: $kind", (state) => {
+  test.for([...busy, completed, failedState])("is refused while the agent works: $kind", (state) => {
     expectReject(state, trigger, "agent_busy");
   });
 
   test.for([cancellingRequest, cancellingTool(), cancellingChildren(1)])(
-    "not while it is being stopped: $stopping",
+    "is refused while the agent is being stopped: $stopping",
     (state) => {
       expectReject(state, trigger, "cancellation_in_progress");
     },
   );
 
-  test("not twice", () => {
+  test("is refused in context_exhausted", () => {
     expectReject(exhausted, trigger, "context_exhausted");
   });
 });

@@ -1,4 +1,4 @@
-/** What the value says about itself (conversation.ts). */
+/** The functions that read a conversation's value (conversation.ts). */
 import { describe, expect, test } from "vitest";
 import { awaitedOperation, isWorking, newConversation, NO_TOKENS } from "../../machine/conversation.ts";
 import { namesOf } from "../../machine/wording.ts";
@@ -36,7 +36,7 @@ describe("a state", () => {
     }
   });
 
-  test("works, or rests", () => {
+  test("either works or rests", () => {
     const resting = ["idle", "error", "context_exhausted", "completed", "failed"];
     for (const state of EVERY_STATE) expect(isWorking(state)).toBe(!resting.includes(state.kind));
   });

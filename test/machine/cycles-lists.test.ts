@@ -33,7 +33,7 @@ function expectCycles(messages: readonly Message[], { cycles, between = [] }: Ex
   expect(shown).toEqual(cycles);
 }
 
-/** From the message with this number to that with the other, which stops it. */
+/** The head of a cycle from message number `from` to number `to`, its run_stop. */
 const ended = (id: string, from: number, to: number, reason: RunStopReason = "completed"): Head => ({
   id,
   root: id,
@@ -80,21 +80,21 @@ const round = (output: string, input: string[], results: string[] = []): Round =
   durationMs: 5,
 });
 
-test("nothing", () => {
+test("no messages give no cycles", () => {
   expectCycles([], { cycles: [] });
 });
 
-test("a question and its answer", () => {
+test("a question and its answer are one cycle", () => {
   expectCycles(list(user("m1"), agent("a1", text("42")), stop("s1")), {
     cycles: [{ ...ended("m1", 1, 3), steps: [said("m1"), assistant("42")], rounds: [round("a1", ["m1"])] }],
   });
 });
 
-test("a message that nothing has answered yet", () => {
+test("a message without an answer yet opens a cycle without rounds", () => {
   expectCycles(list(user("m1")), { cycles: [{ ...open("m1", 1), steps: [said("m1")], rounds: [] }] });
 });
 
-test("calls of every kind after one text", () => {
+test("calls of every kind after one text are grouped by kind, in order", () => {
   const names = [
     "ls",
     "read",
@@ -213,7 +213,7 @@ test("calls without a text join those of the answer before, across results", () 
   });
 });
 
-test("a steer parts the calls before it from those after it", () => {
+test("a steer separates the calls before it from those after it", () => {
   const messages = list(
     user("m1"),
     agent("a1", use("t1")),
@@ -262,7 +262,7 @@ test("a follow-up is the root of the next cycle", () => {
   });
 });
 
-test("a cancel among tools, with a steer that no request took along", () => {
+test("a cancel among tools ends the cycle, with a steer that no request took along", () => {
   const messages = list(
     user("m1"),
     agent("a1", text("I try."), use("t1"), use("t2"), use("t3", "write")),
@@ -293,7 +293,7 @@ test("a cancel among tools, with a steer that no request took along", () => {
   });
 });
 
-test("a request that failed, and one that was restarted over", () => {
+test("a failed request and a restart each end their cycle", () => {
   const messages = list(
     user("m1"),
     failure("e1"),
@@ -316,7 +316,7 @@ test("a request that failed, and one that was restarted over", () => {
   });
 });
 
-test("calls that run, wait and have ended", () => {
+test("calls that run or wait have no status, and calls that have ended do", () => {
   const messages = list(
     user("m1"),
     agent("a1", use("t1"), use("t2"), use("t3", "spawn_agents")),
@@ -339,7 +339,7 @@ test("calls that run, wait and have ended", () => {
   });
 });
 
-test("what lies between: a seed, a downgrade, a note, a continuation by hand", () => {
+test("a seed, a downgrade, a note and a continuation by hand lie between cycles", () => {
   const messages = list(
     system("seed"),
     user("m1"),
@@ -361,7 +361,7 @@ test("what lies between: a seed, a downgrade, a note, a continuation by hand", (
   });
 });
 
-test("what the system says within a cycle is no step, and the model reads some of it", () => {
+test("system messages within a cycle are no steps, and the model reads some of them", () => {
   const messages = list(
     user("m1"),
     agent("a1", use("t1", "request_mode_upgrade"), use("t2", "patch")),
@@ -395,7 +395,7 @@ test("what the system says within a cycle is no step, and the model reads some o
   });
 });
 
-test("a sub-agent's one cycle: its task, a reminder, what it submits", () => {
+test("a sub-agent has one cycle: its task, a reminder, its submission", () => {
   const messages = list(
     user("task", "direct", "llm_agent"),
     agent("a1", text("I think so.")),

@@ -11,7 +11,7 @@ import { timestamp } from "../../machine/ids.ts";
 import { usage } from "./states.ts";
 import { START } from "./support.ts";
 
-/** A message that has no place yet. */
+/** A message without a place in a list yet. */
 export type Item = MessageBody & { readonly id: string };
 
 export const user = (

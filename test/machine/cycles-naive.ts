@@ -7,7 +7,7 @@ import type { Delivery, Message, ProviderBlock } from "../../machine/message.ts"
 const READ = ["ls", "read", "grep", "find"];
 const WRITE = ["write", "edit"];
 
-/** What `viewOf` shows of every cycle, in both views, and what lies between. */
+/** Every cycle in both views of `viewOf`, and the messages between cycles. */
 export function naiveCycles(messages: readonly Message[]) {
   const ids = [...new Set(messages.flatMap(({ cycleId }) => (cycleId === null ? [] : [cycleId])))];
   return {
@@ -32,7 +32,7 @@ type Part =
   | { readonly is: "item"; readonly item: { type: string; text: string } }
   | { readonly is: "call"; readonly kind: string; readonly call: { toolCallId: string } };
 
-/** All that is shown, in a row; the row is then cut into steps, and each step's calls into groups. */
+/** Lists all visible parts in order, then cuts the list into steps, and each step's calls into groups. */
 function naiveSteps(own: readonly Message[]) {
   const row = own.flatMap((message): Part[] => {
     if (message.type === "user") {
@@ -53,7 +53,7 @@ function naiveSteps(own: readonly Message[]) {
   });
 }
 
-/** Pieces that begin with the first, and wherever `begins` says so of one and the one before it. */
+/** Cuts the row into pieces. A piece begins at the first element, and wherever `begins(one, before)` is true. */
 function cut<T>(row: readonly T[], begins: (one: T, before: T) => boolean): [T, ...T[]][] {
   const [first, second] = row;
   if (first === undefined) return [];

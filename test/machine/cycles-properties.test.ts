@@ -1,4 +1,4 @@
-/** What holds of the request cycles of any conversation, and of any list of messages whatever. */
+/** Properties of the request cycles of any conversation, and of any list of messages. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CycleFold, type Cycles, foldCycles, type RequestCycle, viewOf } from "../../machine/cycles.ts";
@@ -56,7 +56,7 @@ const part = fc.oneof(
   }),
 );
 
-/** An answer, and then the results of those of its calls that have one. */
+/** An answer, followed by the results of its calls, for the calls that have one. */
 const answer: fc.Arbitrary<Draw> = fc.array(part, { maxLength: 5 }).map((parts) => (id) => {
   const blocks = parts.map((of, n) => (of.is === "call" ? use(`${id}-${n}`, of.tool) : of.block));
   const results = parts.flatMap((of, n) =>
@@ -85,7 +85,7 @@ const end: fc.Arbitrary<Draw> = reasons.map((reason) => (id) => [stop(id, reason
 
 const numbered = (draws: readonly Draw[]): Message[] => list(...draws.flatMap((draw, n) => draw(`x${n}`)));
 
-/** Runs with what lies between them; the last may go on. */
+/** Runs and the messages between them. The last run may be unfinished. */
 const conversations = fc
   .tuple(
     fc.array(fc.tuple(fc.array(aside, { maxLength: 2 }), root, fc.array(within, { maxLength: 6 }), end), {
@@ -96,7 +96,7 @@ const conversations = fc
   )
   .map(([runs, between, last]) => numbered([...runs.flat(2), ...between, ...(last ?? []).flat()]));
 
-/** Anything in any order, as no conversation stores it. */
+/** Messages of any kind in any order, as no conversation stores them. */
 const anyLists = fc.array(fc.oneof(within, root, end), { maxLength: 20 }).map(numbered);
 
 const walked = walks.map((walk) => go(walk, () => undefined).messages);
@@ -106,7 +106,7 @@ const shown = ({ cycles, between }: Cycles) => ({
   cycles: cycles.map((cycle) => ({ steps: viewOf(cycle, "steps"), rounds: viewOf(cycle, "rounds") })),
 });
 
-/** What `fold.result()` was after each message. */
+/** The value of `fold.result()` after each message. */
 function resultsOf(messages: readonly Message[]): Cycles[] {
   const fold = new CycleFold();
   return messages.map((message) => {
@@ -133,7 +133,7 @@ describe.each([
       expect(shown(foldCycles(structuredClone(messages)))).toEqual(shown(foldCycles(messages)));
     }));
 
-  test("incrementality: all at once and one by one are the same, for every beginning", () =>
+  test("incrementality: folding at once and one by one give the same cycles, for every prefix", () =>
     holds((messages) => {
       resultsOf(messages).forEach((cycles, n) =>
         expect(cycles).toEqual(foldCycles(messages.slice(0, n + 1))),
@@ -147,7 +147,7 @@ describe.each([
       expect(ids.sort()).toEqual(messages.map(({ id }) => id).sort());
     }));
 
-  test("the cycles of a beginning are a beginning of the cycles, but for the last", () =>
+  test("the cycles of a prefix, except its last, are a prefix of all cycles", () =>
     holds((messages) => {
       const all = shown(foldCycles(messages));
       for (const before of resultsOf(messages).map(shown)) {
@@ -157,7 +157,7 @@ describe.each([
       }
     }));
 
-  test("one may begin at any root", () =>
+  test("a fold that begins at any root gives the same cycles from there on", () =>
     holds((messages) => {
       const all = foldCycles(messages).cycles;
       all.forEach(({ root: from }, n) => {

@@ -56,7 +56,7 @@ describe("3, 4. User Message Kinds and Queue Semantics", () => {
 });
 
 describe("5. RequestCycle", () => {
-  test("a root, all that came of it, up to the first run_stop, without the next root", () => {
+  test("a cycle holds its root and all that follows, up to the first run_stop, without the next root", () => {
     const messages = list(
       user("m1"),
       agent("a1", use("t1")),
@@ -70,7 +70,7 @@ describe("5. RequestCycle", () => {
     expect(cyclesOf(messages)).toEqual(["m1 a1 t1! m2 a2 s1", "m3 s2"]);
   });
 
-  test("its id is its root's, and that of its messages' runs", () => {
+  test("its id is that of its root, and the cycleId of its messages", () => {
     const messages = list(system("seed"), user("m1"), note("n1"), stop("s1"), note("n2"), user("m2"));
     const { cycles } = foldCycles(messages);
     expect(cycles.map((cycle) => viewOf(cycle, "rounds").id)).toEqual(["m1", "m2"]);
@@ -131,7 +131,7 @@ describe("6.2 ResolutionStep View", () => {
     ["write", ["write", "edit"]],
     ["bash", ["bash"]],
     ["other", ["patch", "keyword_search", "think", "spawn_agents", "Bash", "constructor", ""]],
-  ])("%s-group", (kind, tools) => {
+  ])("groupOf maps these tools to the %s-group", (kind, tools) => {
     expect(tools.map(groupOf)).toEqual(tools.map(() => kind));
   });
   test("only adjacent calls share a group", () => {
@@ -140,14 +140,14 @@ describe("6.2 ResolutionStep View", () => {
       "-: bash 2, read 1, bash 1",
     ]);
   });
-  test("results, notes and what the system says are no steps and part no calls", () => {
+  test("results, notes and system messages are no steps and separate no calls", () => {
     const between = [result("t1"), note("n1"), system("x1")];
     expect(kinds(user("m1"), agent("a1", use("t1")), ...between, agent("a2", use("t2")))).toEqual([
       "direct",
       "-: bash 2",
     ]);
   });
-  test("a text or a steer parts calls", () => {
+  test("a text or a steer separates calls", () => {
     const first = [user("m1"), agent("a1", use("t1"))];
     expect(kinds(...first, agent("a2", text("And."), use("t2")))).toEqual([
       "direct",
@@ -178,7 +178,7 @@ describe("6.2 ResolutionStep View", () => {
       ["skipped", 0],
     ]);
   });
-  test("blocks of a kind or shape that is not known are no steps and break nothing", () => {
+  test("blocks of an unknown kind are no steps, and blocks of an unknown shape break nothing", () => {
     const odd = [{ type: "server_tool_use", id: "x" }, { type: "text" }, { type: "tool_use" }];
     expect(stepsOf(list(user("m1"), agent("a1", ...odd))).slice(1)).toEqual([
       {
@@ -196,17 +196,17 @@ describe("6.2 ResolutionStep View", () => {
 });
 
 describe("7. Deterministic Construction", () => {
-  test("it starts idle: what no root opened lies between", () => {
+  test("it starts idle: messages that no root precedes lie between", () => {
     const { cycles, between } = foldCycles(list(system("x1"), agent("a1"), user("m1", "steer"), stop("s1")));
     expect(cycles).toEqual([]);
     expect(between).toEqual(["x1", "a1", "m1", "s1"]);
   });
-  test("a root before the run_stop opens its own cycle; the one before has no end", () => {
+  test("a root before the run_stop opens its own cycle; the cycle before it has no end", () => {
     const { cycles } = foldCycles(list(user("m1"), user("m2"), stop("s1")));
     expect(idsOf(cycles)).toEqual(["m1", "m2 s1"]);
     expect(cycles.map((cycle) => viewOf(cycle, "steps").reason)).toEqual([null, "completed"]);
   });
-  test("a result of the fold stays as it was, and an ended cycle is the same object in every one", () => {
+  test("a result of the fold never changes, and an ended cycle is the same object in every result", () => {
     const fold = new CycleFold();
     for (const message of list(user("m1"), stop("s1"), user("m2"))) fold.add(message);
     const before = fold.result();
@@ -218,7 +218,7 @@ describe("7. Deterministic Construction", () => {
   });
 });
 
-// A mutant's switches take time of their own.
+// Stryker's switches add time of their own.
 test.skipIf(MUTATING)("the time grows with the messages, not with their square", () => {
   const turn = (n: number) => [agent(`a${n}`, text("…"), use(`t${n}`)), result(`t${n}`)];
   const messages = list(user("m1"), ...Array.from({ length: 50_000 }, (_, n) => turn(n)).flat());

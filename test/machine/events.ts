@@ -1,5 +1,5 @@
 /** Owns: builders of events. Their generation ids are those of the states in states.ts. */
-import type { ToolCall } from "../../machine/conversation.ts";
+import type { Sandbox, ToolCall } from "../../machine/conversation.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
 import { usage } from "./states.ts";
 
@@ -32,7 +32,11 @@ export const deny = (toolCallId: string | null = "u1"): ConversationEvent => ({
   decision: "deny",
   toolCallId,
 });
-export const downgrade: ConversationEvent = { kind: "user_request_downgrade" };
+export const downgradeOn = (sandbox: Sandbox): ConversationEvent => ({
+  kind: "user_request_downgrade",
+  sandbox,
+});
+export const downgrade = downgradeOn({ kind: "available", abi: 7 });
 export const trigger: ConversationEvent = { kind: "user_trigger_continuation" };
 export const restarted = (policy: "idle" | "resume"): ConversationEvent => ({ kind: "restarted", policy });
 

@@ -1,4 +1,4 @@
-/** A parent and its sub-agents together: whatever happens to whom, in whatever order (REQ-BED-008). */
+/** Properties of a parent together with its sub-agents, for all events in any order (REQ-BED-008). */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Family } from "./family.ts";
@@ -7,7 +7,7 @@ import { Chance, settings } from "./walks.ts";
 
 const choices = fc.array(fc.nat(0x7fff_ffff), { minLength: 20, maxLength: 150, size: "max" });
 
-test("a parent never waits for nobody, never leaves early, and comes to rest", () => {
+test("a parent never waits in vain, never leaves early, and comes to rest", () => {
   const met = { spawned: 0, waited: 0, ended: 0 };
   fc.assert(
     fc.property(choices, (walk) => {
@@ -27,6 +27,6 @@ test("a parent never waits for nobody, never leaves early, and comes to rest", (
     settings,
   );
   expect(met.ended).toBe(met.spawned);
-  // The walks go where the question is.
+  // The walks reach the state under test.
   expect(met.waited).toBeGreaterThan(settings.numRuns);
 });

@@ -1,7 +1,7 @@
 /**
- * Owns: a parent and its sub-agents as one model: each is the real machine, and what passes between them is a post that
- * takes its time (workflows/sub-agents.ts performs the same). Every step checks that the parent waits for somebody, and
- * leaves nobody behind.
+ * Owns: a model of a parent and its sub-agents. Each of them is the real machine, and messages between them arrive with
+ * a delay (workflows/sub-agents.ts performs the same). Every step checks that a waiting parent has a sub-agent to wait
+ * for, and that no sub-agent runs on without its parent.
  */
 import assert from "node:assert/strict";
 import { MAX_PARALLEL_SUB_AGENTS } from "../../machine/control-tools.ts";
@@ -15,9 +15,9 @@ import { type Chance, suitable } from "./walks.ts";
 type Child = {
   /** null: ordered, and not started yet. */
   history: History | null;
-  /** Asked to stop by its parent, and has not heard of it yet. */
+  /** Its parent has asked it to stop, and it has not stopped yet. */
   stopping: boolean;
-  /** How it ended, until its parent hears of it. */
+  /** Its outcome, until its parent has received it. */
   outcome: SubAgentOutcome | null;
   ended: boolean;
 };
@@ -29,7 +29,7 @@ export class Family {
   readonly children = new Map<string, Child>();
   #events = 0;
 
-  /** One thing happens somewhere. */
+  /** Performs one event, at the parent or at a sub-agent. */
   step(chance: Chance): void {
     this.#events += 1;
     const living = [...this.children].filter(([, child]) => !child.ended);
@@ -112,7 +112,7 @@ export class Family {
     const event = isStopped ? cancel({ by: "parent" }) : suitable(child.history, chance, this.#events);
     if (isStopped) child.stopping = false;
     if (event !== null) this.#tell(child, event);
-    // A stop that found it in the middle of something keeps it stopping for the others.
+    // A sub-agent that has not ended with its cancel is still stopping, for the checks.
     if (isStopped && !child.ended) child.stopping = true;
   }
 
@@ -129,15 +129,15 @@ export class Family {
       () => this.#give(cancel()),
       () => this.#give(say(`s${this.#events}`, { delivery: chance.pick("steer", "followUp") })),
       () => this.#restart(chance.pick("idle", "resume")),
-      // Its time is over, or a person stops it alone.
+      // Its timeout expires, or a person cancels this sub-agent alone.
       () => id !== null && this.#tell(child, cancel({ by: chance.pick("timeout", "user") })),
-      // Its workflow was terminated: it is ended by its row.
+      // Its workflow was terminated: the row, loaded again, ends it.
       () => id !== null && this.#tell(child, restarted("idle")),
     ];
     deeds[chance.below(deeds.length)]?.();
   }
 
-  /** The whole system went down: everybody hears of it, in any order. */
+  /** The whole system restarts: the parent and every sub-agent get `restarted`. */
   #restart(policy: "idle" | "resume"): void {
     this.#give(restarted(policy));
     for (const child of this.children.values()) if (!child.ended) this.#tell(child, restarted(policy));

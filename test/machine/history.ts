@@ -29,10 +29,7 @@ export class History {
   readonly #inFlight = new Set<string>();
   readonly #generations = new Set<string>();
 
-  constructor(
-    context: Context = ROOT,
-    mode: Mode = context.sandboxAvailable ? "restricted" : "unrestricted",
-  ) {
+  constructor(context: Context = ROOT, mode: Mode = "restricted") {
     this.context = context;
     this.conversation = newConversation(mode, 100_000);
   }
@@ -55,7 +52,7 @@ export class History {
     return this.#generations;
   }
 
-  /** Gives an event; answers with the step, or with the code of its refusal. */
+  /** Gives an event. Returns its step, or the code of its rejection. */
   offer(event: ConversationEvent): Step | RejectionCode {
     const before = this.conversation;
     this.#events += 1;
@@ -90,7 +87,7 @@ export class History {
     return this.give(toolDone(text, { operationId: this.#awaited() }));
   }
 
-  /** The failure, not to be tried again, of the request that the state waits for. */
+  /** The non-retryable failure of the request that the state waits for. */
   failRequest(): Step {
     return this.give(requestFailed({ requestId: this.#awaited(), retryable: false }));
   }
@@ -99,7 +96,7 @@ export class History {
     return awaitedOperation(this.state) ?? assert.fail(`${this.state.kind} waits for no operation`);
   }
 
-  /** An outcome ends what it is the outcome of. */
+  /** Removes the operation that this outcome ends from those in flight. */
   #settle(event: ConversationEvent): void {
     if ("requestId" in event) this.#inFlight.delete(event.requestId);
     if (event.kind === "tool_completed") this.#inFlight.delete(event.operationId);
@@ -175,7 +172,7 @@ export class History {
     assert.deepEqual([...this.#open], [], `every call is answered before ${before}`);
   }
 
-  /** Where nothing is in flight, every call is answered and the run is over. */
+  /** Between runs, every call is answered. The run in the value is the run in the messages. */
   #checkRest(): void {
     const { state, run } = this.conversation;
     assert.equal(this.#lastRun, run?.cycleId ?? null, "the run in the value is the run in the messages");

@@ -1,6 +1,6 @@
 /**
- * The fifteen invariants of the state machine, each a property of all walks (walks.ts). Their numbers are those of
- * docs/machine.md; modes-invariants.test.ts has those of the modes. What History checks holds in each of them too.
+ * The fifteen invariants of the state machine, each a property of all walks (walks.ts). The checks of history.ts hold
+ * in each of them too. Not here: the invariants of the modes (modes-invariants.test.ts).
  */
 import assert from "node:assert/strict";
 import fc from "fast-check";
@@ -40,7 +40,7 @@ function always(
 
 const accepted = ({ answer }: Seen): Step | null => (typeof answer === "string" ? null : answer);
 
-/** What an event would do now; the history does not move. */
+/** The outcome of an event at this point. The history stays as it is. */
 function wouldBe(history: History, event: ConversationEvent): Step | RejectionCode {
   return apply(history.conversation, history.context, event, 1_000_000);
 }
@@ -286,7 +286,7 @@ describe("Invariants of the state machine", () => {
     always(
       () => undefined,
       (history) => {
-        // The parent is told when its workflow ends: at the first outcome, which no event changes any more.
+        // The parent gets the first outcome, when the sub-agent's workflow ends. No later event changes that outcome.
         const outcomes = history.steps.map(({ state }) => outcomeOf(state));
         const first = outcomes.findIndex((outcome) => outcome !== null);
         const terminal = history.state.kind === "completed" || history.state.kind === "failed";
@@ -373,7 +373,7 @@ describe("Invariants of the state machine", () => {
     });
   });
 
-  test("a restart leaves nothing in flight but what it asks again itself", () => {
+  test("a restart leaves nothing in flight except the operations that it starts again itself", () => {
     always(({ history }) => {
       const step = wouldBe(history, restarted("idle"));
       if (typeof step === "string") return expect.fail(step);

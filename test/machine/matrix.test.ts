@@ -256,7 +256,9 @@ describe("State Transition Matrix", () => {
     const step = expectOutcome(requesting(), response([spawn, call("t2")]));
     const { pending } = inState(step, "awaiting_sub_agents");
     expect(pending.map(({ task }) => task)).toEqual(["look", "count", "write"]);
-    expect(step.orders).toEqual(pending.map((subAgent) => ({ kind: "spawn_sub_agent", subAgent })));
+    expect(step.orders).toEqual(
+      pending.map((subAgent) => ({ kind: "spawn_sub_agent", subAgent, mode: "restricted" })),
+    );
     expect(step.state).toMatchObject({
       toolCall: spawn,
       remaining: [call("t2")],

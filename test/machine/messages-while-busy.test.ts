@@ -112,7 +112,7 @@ describe("Messages while busy", () => {
     },
   );
 
-  // An internal step, which no conversation is ever left in; the cells hold all the same.
+  // An internal step that no conversation stays in. Its cells hold nevertheless.
   test("awaiting_llm | direct | agent_busy", () => {
     expectReject(awaitingLlm, say(), "agent_busy");
   });
@@ -129,7 +129,7 @@ describe("Messages while busy", () => {
     expect(reject.message).toContain("parent conversation");
   });
 
-  test.for(["completed", "failed"] as const)("%s takes no message, whoever's it is", (kind) => {
+  test.for(["completed", "failed"] as const)("%s takes no message, even outside a sub-agent", (kind) => {
     const state = EVERY_STATE.find((found) => found.kind === kind) ?? idle;
     expectReject(state, say(), "agent_busy", contextOf());
   });

@@ -21,10 +21,9 @@ describe("Property Invariants", () => {
   });
 
   test("2. A sub-agent is Restricted exactly when Landlock works, from its first event to its last", () => {
-    always(({ history }) => {
-      const { isSubAgent, sandboxAvailable } = history.context;
-      if (!isSubAgent) return;
-      assert.equal(history.conversation.mode, sandboxAvailable ? "restricted" : "unrestricted");
+    always(({ history, walk }) => {
+      if (!history.context.isSubAgent) return;
+      assert.equal(history.conversation.mode, walk.sandbox ? "restricted" : "unrestricted");
     });
   });
 
@@ -54,7 +53,7 @@ describe("Property Invariants", () => {
   test("4. UserRequestDowngrade from Idle always succeeds immediately", () => {
     always(({ history }) => {
       const { context, conversation, state } = history;
-      if (state.kind !== "idle" || context.isSubAgent || !context.sandboxAvailable) return;
+      if (state.kind !== "idle" || context.isSubAgent) return;
       const step = apply(conversation, context, downgrade, 1_000_000);
       if (typeof step === "string") return expect.fail(step);
       expect(step.conversation.mode).toBe("restricted");
@@ -79,8 +78,8 @@ describe("Property Invariants", () => {
   });
 
   test("6. If a conversation is created without Landlock, its mode is always Unrestricted", () => {
-    always(({ history }) => {
-      if (!history.context.sandboxAvailable) assert.equal(history.conversation.mode, "unrestricted");
+    always(({ history, walk }) => {
+      if (!walk.sandbox) assert.equal(history.conversation.mode, "unrestricted");
     });
   });
 });

@@ -7,6 +7,7 @@ import {
   childDone,
   deny,
   downgrade,
+  downgradeOn,
   followUp,
   lost,
   requestFailed,
@@ -35,7 +36,6 @@ import {
   upgradeCall,
 } from "./states.ts";
 import {
-  contextOf,
   expectNothing,
   expectOutcome,
   expectReject,
@@ -122,7 +122,7 @@ describe("Key Transitions", () => {
 });
 
 describe("Modes", () => {
-  test("After the decision: the next tool of the round, or `awaiting_llm` if none is left", () => {
+  test("After the decision the round goes on with its next tool, or with `awaiting_llm` if none is left", () => {
     for (const decision of [approve(), deny()]) {
       const step = expectOutcome(approving(), decision);
       expect(step.state.kind).toBe("llm_requesting");
@@ -157,7 +157,7 @@ describe("Modes", () => {
     expectReject(approving(), deny("u9"), "approval_mismatch");
   });
 
-  test("a decision without a call means the pending one", () => {
+  test("a decision that names no call is for the pending one", () => {
     const step = expectOutcome(approving(), approve(null));
     expect(step.conversation).toMatchObject({
       mode: "unrestricted",
@@ -175,7 +175,7 @@ describe("Modes", () => {
     cancellingRequest,
     continuing(),
     errorState,
-  ])("a decision that nobody waits for is `no_pending_approval`: $kind", (state) => {
+  ])("a decision while no approval is pending is `no_pending_approval`: $kind", (state) => {
     for (const decision of [approve(), deny(), approve(null), deny(null)]) {
       expectReject(state, decision, "no_pending_approval");
     }
@@ -189,19 +189,30 @@ describe("Modes", () => {
     expectReject(after, approve(), "context_exhausted");
   });
 
-  test("without Landlock Restricted cannot be had", () => {
-    const bare = contextOf({ sandboxAvailable: false });
+  test("without Landlock, a change to Restricted is rejected", () => {
+    const bare = downgradeOn({ kind: "unavailable", reason: "No Landlock." });
     for (const state of [idle, requesting(), exhausted]) {
-      const reject = expectReject(unrestricted(state), downgrade, "sandbox_unavailable", bare);
+      const reject = expectReject(unrestricted(state), bare, "sandbox_unavailable");
       expect(reject.message).toContain("Landlock");
     }
   });
 
-  test("if it is missing later, a Restricted conversation stays Restricted: only an approval lifts it", () => {
-    const bare = contextOf({ sandboxAvailable: false });
-    const step = expectOutcome(requesting(), response([call("t1")]), bare);
+  test("a host that could not find out whether it has a sandbox changes nothing, and says why", () => {
+    const untried = downgradeOn({ kind: "unknown", reason: "The disk is full." });
+    for (const state of [idle, requesting(), exhausted]) {
+      const reject = expectReject(unrestricted(state), untried, "sandbox_unknown");
+      expect(reject.message).toContain("The disk is full.");
+    }
+  });
+
+  test("a conversation that was created without a sandbox is Restricted once its host has one", () => {
+    expect(expectOutcome(unrestricted(idle), downgrade).conversation.mode).toBe("restricted");
+  });
+
+  test("if Landlock is missing later, a Restricted conversation stays Restricted: only an approval lifts it", () => {
+    const step = expectOutcome(requesting(), response([call("t1")]));
     expect(orderOf(step, "execute_tool").mode).toBe("restricted");
-    expect(expectOutcome(approving(), approve(), bare).conversation.mode).toBe("unrestricted");
+    expect(expectOutcome(approving(), approve()).conversation.mode).toBe("unrestricted");
   });
 
   test("only approve, deny, cancel and delete leave `awaiting_mode_approval`", () => {
@@ -227,7 +238,7 @@ describe("Modes", () => {
   });
 });
 
-describe("`request_mode_upgrade` among others", () => {
+describe("`request_mode_upgrade` among other calls", () => {
   test("calls before it run Restricted, calls after it in the mode decided; a second one answers as already Unrestricted after an approval", () => {
     const history = new History();
     history.give(say());
@@ -262,7 +273,7 @@ describe("`request_mode_upgrade` among others", () => {
     expect(inState(history.respond([upgradeCall("u3")]), "awaiting_mode_approval").toolCall.id).toBe("u3");
   });
 
-  test("in Unrestricted it answers so, whatever its input", () => {
+  test("in Unrestricted it answers that the mode is Unrestricted already, whatever its input", () => {
     for (const input of [{ reason: "to write" }, {}]) {
       const asked = response([call("u1", "request_mode_upgrade", input)]);
       const step = expectOutcome(unrestricted(requesting()), asked);
@@ -271,7 +282,7 @@ describe("`request_mode_upgrade` among others", () => {
     }
   });
 
-  test("a downgrade holds for the next tool; one that is running is not touched", () => {
+  test("a downgrade applies to the next tool; a running one is not touched", () => {
     const history = new History(ROOT, "unrestricted");
     history.give(say());
     expect(orderOf(history.respond([call("t1"), call("t2")]), "execute_tool").mode).toBe("unrestricted");
@@ -305,7 +316,7 @@ describe("tools that write, in Restricted", () => {
     }
   });
 
-  test("a sub-agent is not told to ask for what it cannot have", () => {
+  test("a sub-agent is not told to ask for write access, which it cannot get", () => {
     const step = expectOutcome(requesting(), response([call("t1", "patch")]), SUB_AGENT);
     expect(textOf(step.messages[1])).toBe(
       "Patch tool is disabled in Restricted mode. A sub-agent has to do its task without writing.",

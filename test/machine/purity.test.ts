@@ -62,7 +62,7 @@ function inspect(name: string, text: string): Findings {
   return found;
 }
 
-/** A name of its own, not a property or the key of one. */
+/** True for a free name; false for the name of a property. */
 function isFree(node: ts.Identifier): boolean {
   const { parent } = node;
   const isProperty = ts.isPropertyAccessExpression(parent) && parent.name === node;
@@ -80,12 +80,12 @@ describe("machine/", () => {
     expect(impure).toEqual([]);
   });
 
-  test("is found at all", () => {
+  test("has files to inspect", () => {
     expect(FILES).toContain("transition.ts");
   });
 });
 
-test("the inspection sees what it looks for", () => {
+test("the inspection finds every import and every impure expression", () => {
   const text = `
     import a from "node:fs";
     import "./effect.ts";

@@ -1,4 +1,4 @@
-/** What waits: its limits, its order, its withdrawal, and when it is held ("Messages while busy", "Run stops"). */
+/** Queued messages: limits, order, withdrawal, and when the queue is held ("Messages while busy", "Run stops"). */
 import { describe, expect, test } from "vitest";
 import { cancel, followUp, lost, restarted, say, steer, trigger, withdraw } from "./events.ts";
 import { History } from "./history.ts";
@@ -85,7 +85,7 @@ describe("a follow-up", () => {
     expect(waitingIds(history)).toEqual(["m3"]);
   });
 
-  test("errors with a finished turn between them are not in a row", () => {
+  test("starts at once after an error if a turn has finished since the error before", () => {
     const history = begun();
     history.failRequest();
     history.give(say("m2"));
@@ -95,7 +95,7 @@ describe("a follow-up", () => {
     expect(history.failRequest().state.kind).toBe("llm_requesting");
   });
 
-  test("a message of the person's while the queue is held may wait in it too", () => {
+  test("waits behind the held ones when it is sent while the queue is held", () => {
     const history = begun();
     history.give(followUp("m2"));
     history.give(restarted("idle"));
@@ -124,7 +124,7 @@ describe("a message that waits", () => {
     expectReject(idle, withdraw("m9"), "already_delivered");
   });
 
-  test("held, it is visible and can be withdrawn", () => {
+  test("is visible and can be withdrawn while the queue is held", () => {
     const history = begun();
     history.give(followUp("m2"));
     history.give(restarted("idle"));
@@ -133,7 +133,7 @@ describe("a message that waits", () => {
     expect(history.conversation).toMatchObject({ queue: [], state: { kind: "idle" } });
   });
 
-  test("given again, it is the same message and not a second one", () => {
+  test("is not queued a second time when it is sent again", () => {
     const history = begun();
     history.give(followUp("m2"));
     for (const event of [followUp("m2"), steer("m2"), say("m2")]) expectNothing(history.conversation, event);
@@ -141,7 +141,7 @@ describe("a message that waits", () => {
     expectNothing(history.conversation, say("m2"));
   });
 
-  test("there may be 32 of them", () => {
+  test("is refused as `queue_full` when 32 messages wait already", () => {
     const history = begun();
     for (let n = 1; n <= 32; n += 1) history.give(n % 2 === 0 ? followUp(`q${n}`) : steer(`q${n}`));
     for (const event of [followUp("q33"), steer("q33")]) {
@@ -152,7 +152,7 @@ describe("a message that waits", () => {
     history.give(followUp("q33"));
   });
 
-  test("(configurable)", () => {
+  test("is refused beyond the configured number", () => {
     expectReject(executing(), followUp("m2"), "queue_full", limited({ queued: 0 }));
     expect(
       expectOutcome(executing(), followUp("m2"), limited({ queued: 1 })).conversation.queue,
@@ -171,7 +171,7 @@ describe("a message that waits", () => {
     ]);
   });
 
-  test("does not wait any more once the queue was cleared with a cancel", () => {
+  test("is dropped by a cancel that clears the queue", () => {
     const history = begun();
     history.give(followUp("m2"));
     const { requestId } = history.state as { requestId: string };
@@ -191,7 +191,7 @@ describe("a message that waits", () => {
 });
 
 describe("idle and error", () => {
-  test("accept a message, whatever it was sent as, before what is held", () => {
+  test("start a message with any delivery at once, before the held queue", () => {
     for (const state of [idle, errorState]) {
       const queue = [
         {
@@ -208,7 +208,7 @@ describe("idle and error", () => {
     }
   });
 
-  test("take a message whose id was delivered long ago for a new one: who gives it knows better", () => {
+  test("take a message whose id was delivered before as a new one: the caller recognises repeats", () => {
     const history = begun();
     history.respond();
     expect(outline(expectOutcome(history.conversation, say("m1")).messages)).toEqual(["direct m1"]);

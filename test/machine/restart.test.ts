@@ -268,7 +268,7 @@ describe("the queue after a restart", () => {
     expect(next.conversation).toMatchObject({ queuePaused: false, queue: [{ messageId: "q2" }] });
   });
 
-  test("a restart is no error: the row of errors is broken", () => {
+  test("a restart resets the count of errors in a row", () => {
     const before = conversationIn(requesting(), { errorsInARow: 1, run: { ...RUN, requests: 3 } });
     const step = apply(before, ROOT, restarted("idle"), 1);
     if (typeof step === "string") return expect.fail(step);

@@ -1,4 +1,4 @@
-/** Requests that fail (REQ-BED-006): attempts, delays, the floor of Retry-After, what counts and what does not. */
+/** Requests that fail (REQ-BED-006): attempts, delays, Retry-After as a lower bound, and which failures count. */
 import { describe, expect, test } from "vitest";
 import { jitterOf } from "../../machine/ids.ts";
 import { outcomeOf } from "../../machine/outcome.ts";
@@ -160,11 +160,11 @@ describe("a retry", () => {
     expectNothing(continuing(), retryDue("summary"));
   });
 
-  test("has no request in flight: nothing answers it", () => {
+  test("ignores every outcome while it waits, because no request is in flight", () => {
     for (const event of [response(), requestFailed(), lost()]) expectNothing(waiting, event);
   });
 
-  test("outcomes of another request change nothing", () => {
+  test("ignores the outcomes of another request", () => {
     const other = { requestId: "other" };
     for (const event of [response([], other), requestFailed(other), lost("other")]) {
       expectNothing(requesting(), event);
@@ -172,7 +172,7 @@ describe("a retry", () => {
     }
   });
 
-  test("the error that ends the attempts is readable", () => {
+  test("the error after the last attempt names the number of attempts and the cause", () => {
     const step = expectOutcome(requesting({ attempt: 3 }), requestFailed({ message: "503 from upstream" }));
     expect(textOf(step.messages[0])).toBe("Failed after 3 attempts: 503 from upstream");
     expect(orderKinds(step)).toEqual([]);

@@ -33,27 +33,27 @@ const broken = requestFailed({ retryable: false });
 describe("Reasons", () => {
   const last = (step: { readonly messages: Parameters<typeof outline>[0] }) => outline(step.messages).at(-1);
 
-  test("a finished turn `completed`", () => {
+  test("a finished turn stores `completed`", () => {
     expect(last(expectOutcome(requesting(), response()))).toBe("run_stop completed");
   });
-  test("cancel and restart `interrupted`", () => {
+  test("a cancel and a restart store `interrupted`", () => {
     expect(last(expectOutcome(approving(), cancel()))).toBe("run_stop interrupted");
     expect(last(expectOutcome(executing(), restarted("idle")))).toBe("run_stop interrupted");
   });
-  test("error and runaway `error`", () => {
+  test("an error and a runaway store `error`", () => {
     expect(last(expectOutcome(requesting(), broken))).toBe("run_stop error");
     const tired = conversationIn(executing(), {
       run: { cycleId: "root", requests: 200, truncations: 0, reminders: 0, upgradeDenied: false },
     });
     expect(last(expectOutcome(tired, toolDone()))).toBe("run_stop error");
   });
-  test("continuation: summary stored `completed`, cancelled `interrupted`, fallback `error`", () => {
+  test("a continuation stores `completed` with its summary, `interrupted` when cancelled, `error` with the fallback", () => {
     expect(last(expectOutcome(continuing(), summaryOf("All said.")))).toBe("run_stop completed");
     expect(last(expectOutcome(continuing(), cancel()))).toBe("run_stop interrupted");
     const failure = requestFailed({ requestId: "summary", retryable: false });
     expect(last(expectOutcome(continuing(), failure))).toBe("run_stop error");
   });
-  test("a sub-agent's end `completed` or `error`", () => {
+  test("a sub-agent's end stores `completed` or `error`", () => {
     const submitted = response([submitCall("t1")]);
     expect(last(expectOutcome(requesting(), submitted, SUB_AGENT))).toBe("run_stop completed");
     expect(last(expectOutcome(requesting(), broken, SUB_AGENT))).toBe("run_stop error");
@@ -77,7 +77,7 @@ describe("cycleId", () => {
     expect(told).toEqual(["m1", "m1", "m1", "m1", "m2", "m2"]);
   });
 
-  test("a downgrade in idle, a note, a seed lie between", () => {
+  test("a downgrade in idle, a note and a seed belong to no cycle; a note within a run belongs to it", () => {
     const history = new History(ROOT, "unrestricted");
     for (const event of [seeded, noted, downgrade]) history.give(event);
     expect(history.outline).toEqual(["system", "note", "system"]);
@@ -104,7 +104,7 @@ describe("notes and seeds", () => {
 });
 
 describe("one tool after the other", () => {
-  test("a call that was interrupted tells the model what that means, and the round goes on", () => {
+  test("the result of an interrupted call tells the model what that means, and the round goes on", () => {
     const step = expectOutcome(
       executing({ remaining: [call("t2")] }),
       toolDone("half", { status: "interrupted", durationMs: 9 }),
@@ -121,7 +121,7 @@ describe("one tool after the other", () => {
     expect(step.persists).toBe(false);
   });
 
-  test("Idle is said once, after the last death, with the id of the run", () => {
+  test("idle is announced once, when the stopped operation has ended, with the id of the run", () => {
     const history = new History();
     history.give(say("m1"));
     const { requestId } = inState(history, "llm_requesting");

@@ -45,7 +45,7 @@ import {
 const given: ConversationEvent = { kind: "task_given", messageId: "task", task: "count the files" };
 
 describe("a parent", () => {
-  test("hands each task over as it was asked for, with ids of their own", () => {
+  test("spawns each task as requested, each with its own id", () => {
     const tasks = [
       { task: "look", model: "small", timeoutSeconds: 9 },
       { task: "look", more: true },
@@ -63,13 +63,13 @@ describe("a parent", () => {
     const spawned = expectOutcome(requesting(), response([spawnCall("s1", ...tasks)]));
     const { all } = inState(spawned, "awaiting_sub_agents");
     expect(spawned.orders).toEqual(
-      all.slice(0, 8).map((subAgent) => ({ kind: "spawn_sub_agent", subAgent })),
+      all.slice(0, 8).map((subAgent) => ({ kind: "spawn_sub_agent", subAgent, mode: "restricted" })),
     );
     const idOf = (n: number): string => all[n]?.id ?? "";
     const ninth = expectOutcome(spawned.conversation, childDone(idOf(4)), ROOT, 2);
-    expect(ninth.orders).toEqual([{ kind: "spawn_sub_agent", subAgent: all[8] }]);
+    expect(ninth.orders).toEqual([{ kind: "spawn_sub_agent", subAgent: all[8], mode: "restricted" }]);
     const tenth = expectOutcome(ninth.conversation, childFailed(idOf(8)), ROOT, 3);
-    expect(tenth.orders).toEqual([{ kind: "spawn_sub_agent", subAgent: all[9] }]);
+    expect(tenth.orders).toEqual([{ kind: "spawn_sub_agent", subAgent: all[9], mode: "restricted" }]);
     expect(expectOutcome(tenth.conversation, childDone(idOf(0)), ROOT, 4).orders).toEqual([]);
   });
 
@@ -87,7 +87,7 @@ describe("a parent", () => {
     expect(step.messages).toEqual([]);
   });
 
-  test("is told once by each: a repeat, or one that is not its own, changes nothing", () => {
+  test("takes one outcome from each sub-agent; a repeat, or one of an unknown sub-agent, changes nothing", () => {
     const step = expectOutcome(awaitingChildren(2), childDone("c1"));
     expectNothing(step.conversation, childDone("c1"));
     expectNothing(step.conversation, childFailed("c1"));
@@ -96,7 +96,7 @@ describe("a parent", () => {
     expectNothing(requesting(), childDone("c1"));
   });
 
-  test("gets one result with every outcome in the order of the tasks; failures are the model's to handle", () => {
+  test("gets one result with every outcome, failures too, in the order of the tasks", () => {
     const second = expectOutcome(awaitingChildren(3, { remaining: [call("t2")] }), {
       kind: "sub_agent_finished",
       id: "c3",
@@ -122,7 +122,7 @@ describe("a parent", () => {
     });
   });
 
-  test("reads of those that have ended, each under its task's number", () => {
+  test("reads each finished outcome under its task's number", () => {
     const outcome = { success: true, result: "found" };
     expect(aggregate({ ...childrenOf(3), finished: [{ id: "c2", outcome }] })).toEqual([
       { type: "text", text: "Task 2: task 2\nSucceeded: found" },
@@ -136,28 +136,28 @@ describe("a parent", () => {
   });
 });
 
-describe("what a sub-agent's end says to its parent", () => {
+describe("a sub-agent's outcome for its parent", () => {
   const limit = 16_384;
   const submitted = (result: string) => outcomeOf({ kind: "completed", success: true, result });
 
-  test("nothing while it lives", () => {
+  test("is null while the sub-agent works", () => {
     expect(outcomeOf(idle)).toBeNull();
     expect(outcomeOf(executing())).toBeNull();
   });
 
-  test("at most 16 KiB of each text, cut between characters", () => {
+  test("holds at most 16 KiB of each text, cut between characters", () => {
     expect(submitted("x".repeat(limit))).toEqual({ success: true, result: "x".repeat(limit) });
     expect(submitted("x".repeat(limit + 5))).toEqual({
       success: true,
       result: `${"x".repeat(limit)}\n… 5 characters cut …`,
     });
-    // A lone surrogate could never be stored as jsonb.
+    // Postgres cannot store a lone surrogate as jsonb.
     expect(JSON.stringify(submitted(`x${"😀".repeat(limit)}`))).not.toMatch(/\\ud[89a-f]/u);
-    // Bytes as they are stored are what counts.
+    // The limit counts the bytes as they are stored.
     expect(JSON.stringify(submitted("\u0001".repeat(limit))).length).toBeLessThan(limit + 100);
   });
 
-  test("errors and partial results are bounded alike; the sub-agent's own state keeps all of it", () => {
+  test("bounds errors and partial results alike; the sub-agent's own state keeps the full text", () => {
     const long = "y".repeat(20_000);
     const failure = { kind: "failed", error: long, errorKind: "unknown", partialResult: long } as const;
     expect(JSON.stringify(outcomeOf(failure)).match(/3616 characters cut/gu)).toHaveLength(2);
@@ -171,7 +171,7 @@ describe("what a sub-agent's end says to its parent", () => {
 });
 
 describe("a sub-agent", () => {
-  test("begins with its task, which is its parent's model's message", () => {
+  test("begins with its task, a message of its parent's model", () => {
     const step = expectOutcome(conversationIn(idle, { sequence: 0, hasMessages: false }), given, SUB_AGENT);
     expect(step.messages).toMatchObject([
       {
@@ -195,7 +195,7 @@ describe("a sub-agent", () => {
     });
   });
 
-  test("has one task only, and a conversation of a person's has none", () => {
+  test("takes one task only, and a person's conversation takes none", () => {
     expectNothing(requesting(), given, SUB_AGENT);
     expectNothing(completed, given, SUB_AGENT);
     expectNothing(idle, given, ROOT);
@@ -220,7 +220,7 @@ describe("a sub-agent", () => {
     expect(textOf(last.messages[1])).toBe(outcome.error);
   });
 
-  test("the number of reminders is configurable", () => {
+  test("gets a configurable number of reminders", () => {
     const step = expectOutcome(requesting(), response(), limited({ reminders: 0 }, SUB_AGENT));
     expect(step.state.kind).toBe("failed");
   });
@@ -243,7 +243,7 @@ describe("a sub-agent", () => {
     }
   });
 
-  test("a runaway fails it", () => {
+  test("fails when it makes too many requests", () => {
     const step = expectOutcome(executing(), toolDone(), limited({ requestsPerRun: 1 }, SUB_AGENT));
     expect(step.state).toMatchObject({ kind: "failed", errorKind: "runaway" });
     expect(outcomeOf(step.state)).not.toBeNull();

@@ -1,5 +1,5 @@
 /**
- * Owns: contexts, stamps, and one application of an event with everything checked that holds for every transition.
+ * Owns: contexts, stamps, and the application of an event, which checks everything that holds for every transition.
  */
 import { expect } from "vitest";
 import { DEFAULT_LIMITS, type Context, type Limits } from "../../machine/context.ts";
@@ -30,7 +30,6 @@ export function contextOf(change: Partial<Context> = {}): Context {
   return {
     isSubAgent,
     contextWindow: 100_000,
-    sandboxAvailable: true,
     tools,
     limits: DEFAULT_LIMITS,
     ...change,
@@ -44,17 +43,17 @@ export const limited = (limits: Partial<Limits>, context = ROOT): Context => ({
   limits: { ...DEFAULT_LIMITS, ...limits },
 });
 
-/** What came of an event that was not refused. */
+/** The result of an event that was not rejected. */
 export type Step = {
   readonly conversation: Conversation;
   readonly state: State;
   /** There is something to commit. */
   readonly persists: boolean;
   readonly messages: readonly Message[];
-  /** Of the stored tool messages. */
+  /** The outcomes in the stored tool messages. */
   readonly results: readonly ToolOutcome[];
   readonly notices: readonly Notice[];
-  /** What is stopped, and then what is started. */
+  /** The stops, followed by the operations to start. */
   readonly orders: readonly Order[];
 };
 
@@ -75,7 +74,7 @@ export function stepOf(before: Conversation, answer: Exclude<Transition, { kind:
 
 export const at = (event: ConversationEvent, n = 1): Event => ({ ...event, stamp: stamp(n) });
 
-/** Applies an event, the `n`th of its test: what came of it, or the code of its refusal. */
+/** Applies an event, the `n`th of its test. Returns its step, or the code of its rejection. */
 export function apply(
   before: Conversation,
   context: Context,
@@ -102,7 +101,7 @@ export function expectOutcome(
   return step;
 }
 
-/** Applies an event that must be refused with this code. */
+/** Applies an event that must be rejected with this code. */
 export function expectReject(
   before: Conversation | State,
   event: ConversationEvent,

@@ -1,4 +1,4 @@
-/** tool_use ids on receipt ("Calls that cannot run"): what is renamed, and that nothing else is touched. */
+/** tool_use ids on receipt ("Calls that cannot run"): which ids are renamed, and that nothing else is touched. */
 import { describe, expect, test } from "vitest";
 import type { ProviderBlock } from "../../machine/message.ts";
 import { receiveCalls } from "../../machine/tool-ids.ts";
@@ -24,26 +24,26 @@ describe("an id that the provider accepts", () => {
   });
 });
 
-describe("an id that it refuses for ever is renamed, block and call alike", () => {
+describe("an id that the provider refuses is renamed, in the block and in the call", () => {
   const MALFORMED = ["", "has space", "ünï", "a.b", "a\n", "\na", "x".repeat(65), 7, null, undefined, {}];
-  test.for(MALFORMED)("empty or malformed: %j", (id) => {
+  test.for(MALFORMED)("when it is empty or malformed: %j", (id) => {
     const { content, calls } = receive([use(id)]);
     expect(content).toEqual([{ ...use(id), id: "toolu_new1" }]);
     expect(calls).toEqual([call("toolu_new1")]);
   });
 
-  test("used in an earlier message", () => {
+  test("when an earlier message used it", () => {
     const { content, calls } = receive([use("t1"), use("t2")], ["t1"]);
     expect(content.map((block) => block["id"])).toEqual(["toolu_new1", "t2"]);
     expect(calls.map(({ id }) => id)).toEqual(["toolu_new1", "t2"]);
   });
 
-  test("used twice in one response: the first keeps it", () => {
+  test("when one response uses it twice: the first call keeps it", () => {
     const { calls } = receive([use("t1"), use("t1"), use("t1")]);
     expect(calls.map(({ id }) => id)).toEqual(["t1", "toolu_new1", "toolu_new2"]);
   });
 
-  test("used by what another was renamed to", () => {
+  test("when another id was renamed to it", () => {
     const { calls } = receive([use(""), use("toolu_new1")]);
     expect(calls.map(({ id }) => id)).toEqual(["toolu_new1", "toolu_new2"]);
   });
@@ -88,7 +88,7 @@ describe("in a conversation", () => {
     ]);
   });
 
-  test("the chain is valid although the model repeats itself", () => {
+  test("the message chain stays valid when the model repeats an id", () => {
     const history = new History();
     history.give(say());
     history.respond([call("t1"), call("t1"), call("")]);

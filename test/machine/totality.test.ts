@@ -1,4 +1,4 @@
-/** What holds of `transition` for any conversation, context and event whatever, reachable or not. */
+/** Properties of `transition` for any conversation, context and event, reachable or not. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isWorking, type Run } from "../../machine/conversation.ts";
@@ -76,7 +76,7 @@ const EVERY_EVENT: readonly ConversationEvent[] = [
 ];
 
 describe.each(EVERY_STATE)("in $kind $stopping", (state) => {
-  test.for(EVERY_EVENT)("$kind is answered, and a run that was lost is not made up", (event) => {
+  test.for(EVERY_EVENT)("$kind is answered, and no run appears without its root message", (event) => {
     for (const run of [RUN, null]) {
       for (const context of [ROOT, SUB_AGENT]) {
         const answer = transition(conversationIn(state, { run }), context, at(event));
@@ -117,7 +117,7 @@ test("transition mutates none of its arguments", () => {
   );
 });
 
-test("an event that is accepted changes the conversation; what it starts, it starts in a working state", () => {
+test("an accepted event changes the conversation, and starts operations only in a working state", () => {
   fc.assert(
     fc.property(anything, ([conversation, context, event]) => {
       const answer = transition(conversation, context, event);

@@ -59,7 +59,7 @@ describe("How a response ends a turn", () => {
     expect(last.state).toEqual({ kind: "idle" });
   });
 
-  test("cut-offs count in a row: calls in between begin anew", () => {
+  test("only cut-offs in a row count: a response with calls resets the count", () => {
     const history = new History();
     history.give(say());
     for (let time = 1; time <= 3; time += 1) history.respond([], cut);
@@ -68,7 +68,7 @@ describe("How a response ends a turn", () => {
     expect(orderKinds(history.respond([], cut))).toEqual(["request_llm"]);
   });
 
-  test("with a cut tool_use → that call is `failed` (truncated)", () => {
+  test("`max_tokens` with a cut tool_use → that call is `failed` (truncated)", () => {
     const defects = [{ call: 1, defect: "truncated" }] as const;
     const history = new History();
     history.give(say());
@@ -111,7 +111,7 @@ describe("How a response ends a turn", () => {
     expect(step.orders).toEqual([]);
   });
 
-  test("(configurable): tool rounds and retries count, and a new message lets it go on", () => {
+  test("the limit is configurable, tool rounds count, and a new message starts a new count", () => {
     const history = new History(limited({ requestsPerRun: 2 }));
     history.give(say());
     history.respond([call("t1")]);
@@ -128,7 +128,7 @@ describe("How a response ends a turn", () => {
     expect(history.give(say("m3")).conversation.run?.requests).toBe(1);
   });
 
-  test("a steer that came meanwhile prolongs the run", () => {
+  test("a steer that is pending prolongs the run", () => {
     const history = new History();
     history.give(say());
     history.give(steer("m2"));
@@ -158,7 +158,7 @@ describe("At 90 % of the window, whatever the response holds", () => {
     expect(orderOf(step, "request_continuation").rejectedToolCalls).toEqual(calls);
   });
 
-  test("a response that the full window cut off is full too, whatever its counts", () => {
+  test("a response that the full window cut off starts the continuation, whatever its token counts", () => {
     const step = expectOutcome(requesting(), response([], { stopReason: "model_context_window_exceeded" }));
     expect(orderKinds(step)).toEqual(["request_continuation"]);
   });

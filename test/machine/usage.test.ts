@@ -1,4 +1,4 @@
-/** Token counts (REQ-BED-012, 019, 022, 023): sums, the context's size, the warning at 80 %, said once. */
+/** Token counts (REQ-BED-012, 019, 022, 023): sums, the context's size, the warning at 80 %, sent once. */
 import { describe, expect, test } from "vitest";
 import { contextRatio, isExhausted, isWarning, totalTokens } from "../../machine/usage.ts";
 import { response, say } from "./events.ts";
@@ -26,7 +26,7 @@ describe("counts", () => {
     expect(history.conversation.lastUsage).toEqual({ ...counts, inputTokens: 5 });
   });
 
-  test("clients are told of sums, window, ratio and warning", () => {
+  test("clients get sums, window, ratio and warning", () => {
     const step = expectOutcome(requesting(), response([], { usage: usage(25_000) }));
     expect(step.notices[0]).toEqual({
       name: "usage.changed",
@@ -45,7 +45,7 @@ describe("counts", () => {
   });
 });
 
-test("a response is counted by the window that is known when it comes, where the context's is older", () => {
+test("a response is counted against the window that comes with it, not the context's older one", () => {
   const history = new History();
   history.give(say());
   const step = history.respond([], { usage: usage(95_000), contextWindow: 1_000_000 });
@@ -75,7 +75,7 @@ describe("the thresholds", () => {
 });
 
 describe("the warning", () => {
-  test("is said once, at 80 %", () => {
+  test("is sent once, at 80 %", () => {
     const history = new History();
     history.give(say());
     const below = history.respond([call("t1", "fly")], { usage: usage(79_999) });

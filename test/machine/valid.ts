@@ -1,6 +1,6 @@
 /**
- * Owns: what holds for every conversation and for what every transition does. Throws on the first thing
- * that does not. Plain comparisons, because the property tests call this for every step.
+ * Owns: the assertions that hold for every conversation and every transition. Each throws at the first violation.
+ * Comparisons are plain, because the property tests call them for every step.
  */
 import assert from "node:assert/strict";
 import type { Context } from "../../machine/context.ts";
@@ -27,7 +27,7 @@ const ONLY_ROOT: readonly State["kind"][] = [
 ];
 const ONLY_SUB_AGENT: readonly State["kind"][] = ["completed", "failed"];
 
-/** A conversation between two transitions. */
+/** Checks a conversation between two transitions. */
 export function assertValid(conversation: Conversation, context: Context): void {
   const { state, queue, run, sequence, queuePaused: held } = conversation;
   const { kind } = state;
@@ -92,7 +92,7 @@ function assertUnique(ids: readonly string[]): void {
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u;
 
-/** A message as it is stored, but for its place among the others. */
+/** Checks a message as it is stored, except its place among the others. */
 export function assertMessage(message: Message): void {
   const { type, id } = message;
   const actor: string = message.actor;
@@ -125,7 +125,7 @@ function assertBlocks(blocks: readonly Block[]): void {
   }
 }
 
-/** Each change is persisted and told; where nothing changes, nothing is done. */
+/** Checks that each change is persisted and announced, and that nothing is done without a change. */
 export function assertChange(
   before: Conversation,
   { conversation, persists, messages, notices: told, orders }: Step,

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** A mutant is given up at the first failure, so what takes long comes last. */
+/** A mutant's run ends at the first failure, so the slow files come last. */
 class ShortestFirst extends BaseSequencer {
   override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification) =>
@@ -15,10 +15,10 @@ class ShortestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ["test/machine/*.test.ts"],
-    // It reads the sources, which are full of Stryker's switches there.
+    // This test reads the sources, which are full of Stryker's switches in a mutation run.
     exclude: ["test/machine/purity.test.ts"],
     env: { MUTATION: "true" },
-    // The machine and its tests keep nothing between files; every mutant gets a worker of its own all the same.
+    // The machine and its tests keep no state between files. Every mutant gets its own worker nevertheless.
     isolate: false,
     sequence: { sequencer: ShortestFirst },
   },

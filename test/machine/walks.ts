@@ -1,6 +1,6 @@
 /**
- * Owns: model-based event sequences. A walk is a setting and a list of numbers; each number becomes an event that
- * suits the state which the walk has reached: about half are right outcomes, the rest stale, repeated, out of place.
+ * Owns: model-based event sequences. A walk is a setting and a list of numbers. Each number becomes an event for the
+ * state that the walk has reached. About half of them are right outcomes; the rest are stale, repeated or out of place.
  */
 import fc from "fast-check";
 import { DEFAULT_LIMITS, type Context } from "../../machine/context.ts";
@@ -8,7 +8,7 @@ import type { Conversation, State, SubAgentOutcome, ToolCall } from "../../machi
 import type { ConversationEvent } from "../../machine/event.ts";
 import type { Delivery, ErrorKind, Json, ProviderBlock } from "../../machine/message.ts";
 import type { RejectionCode } from "../../machine/rejection.ts";
-import { cancel, downgrade, restarted, say, trigger, withdraw } from "./events.ts";
+import { cancel, downgrade, downgradeOn, restarted, say, trigger, withdraw } from "./events.ts";
 import { History } from "./history.ts";
 import { usage } from "./states.ts";
 import { contextOf, type Step } from "./support.ts";
@@ -19,7 +19,7 @@ export type Walk = {
   readonly choices: readonly number[];
 };
 
-/** While mutants are tried: few, and always the same, so that a score can be repeated. */
+/** True in mutation tests. They make few walks, and always the same ones, so that a score can be repeated. */
 export const MUTATING = process.env["MUTATION"] === "true";
 const LENGTH = 70;
 
@@ -32,6 +32,7 @@ export const walks: fc.Arbitrary<Walk> = fc.record({
 });
 
 export type Seen = {
+  readonly walk: Walk;
   readonly history: History;
   readonly before: Conversation;
   readonly event: ConversationEvent;
@@ -40,23 +41,23 @@ export type Seen = {
 
 export function contextFor(walk: Walk): Context {
   const limits = { ...DEFAULT_LIMITS, requestsPerRun: 15, queued: 3 };
-  return contextOf({ isSubAgent: walk.isSubAgent, sandboxAvailable: walk.sandbox, limits });
+  return contextOf({ isSubAgent: walk.isSubAgent, limits });
 }
 
 const TERMINAL: readonly State["kind"][] = ["context_exhausted", "completed", "failed"];
 
-/** Goes a walk, and at most five events further after its end; `look` sees every event with what came of it. */
+/** Performs a walk, with at most five events after a terminal state. `look` gets every event with its answer. */
 export function go(walk: Walk, look: (seen: Seen) => void): History {
   const context = contextFor(walk);
-  const history = new History(context);
+  const history = new History(context, walk.sandbox ? "restricted" : "unrestricted");
   if (walk.isSubAgent) history.give({ kind: "task_given", messageId: "task", task: "do it" });
   let afterwards = 0;
   for (const [index, choice] of walk.choices.entries()) {
-    const event = eventFor(history, new Chance(choice), index);
+    const event = asked(walk, eventFor(history, new Chance(choice), index));
     const before = history.conversation;
     if (TERMINAL.includes(before.state.kind)) afterwards += 1;
     if (afterwards > 5) break;
-    look({ history, before, event, answer: history.offer(event) });
+    look({ walk, history, before, event, answer: history.offer(event) });
   }
   return history;
 }
@@ -90,12 +91,18 @@ export class Chance {
   }
 }
 
+/** The host answers a downgrade as it is in this walk. */
+const asked = (walk: Walk, event: ConversationEvent): ConversationEvent =>
+  event.kind === "user_request_downgrade" && !walk.sandbox
+    ? downgradeOn({ kind: "unavailable", reason: "No Landlock." })
+    : event;
+
 function eventFor(history: History, chance: Chance, index: number): ConversationEvent {
   const suits = chance.in(0.55) ? suitable(history, chance, index) : null;
   return suits ?? anyKind(history, chance, index);
 }
 
-/** What the state waits for; null where it waits for nothing. */
+/** An event that the state waits for; null if it waits for none. */
 export function suitable(history: History, chance: Chance, index: number): ConversationEvent | null {
   const { state } = history;
   switch (state.kind) {
@@ -139,7 +146,7 @@ function stopped(
   }
 }
 
-/** Anything at all, with ids of the present, of the past, and of nothing. */
+/** An event of any kind, with a current, a past or an unknown id. */
 function anyKind(history: History, chance: Chance, index: number): ConversationEvent {
   const generation = chance.pick("nothing", ...history.generations);
   const { queue, state } = history.conversation;

@@ -1,8 +1,8 @@
-/** Every sentence that the machine writes. What the model reads is behaviour: it is changed in two places or not. */
+/** Every sentence that the machine writes. The model's sentences are behaviour, so a change is made here too. */
 import { expect, test } from "vitest";
 import { summaries, toModel, toPerson } from "../../machine/wording.ts";
 
-test("to the model", () => {
+test("the machine writes these sentences for the model", () => {
   const { unknownTool, invalidInput, disabledInRestricted, ...sentences } = toModel;
   expect({
     ...sentences,
@@ -45,12 +45,13 @@ test("to the model", () => {
   });
 });
 
-test("to the person", () => {
-  const { queueFull, approvalMismatch, runaway, gaveUp, ...sentences } = toPerson;
+test("the machine writes these sentences for the person", () => {
+  const { queueFull, approvalMismatch, sandboxUnknown, runaway, gaveUp, ...sentences } = toPerson;
   expect({
     ...sentences,
     queueFull: queueFull(32),
     approvalMismatch: approvalMismatch("toolu_01"),
+    sandboxUnknown: sandboxUnknown("The disk is full."),
     runaway: runaway(200),
     gaveUp: gaveUp(3, "connection reset"),
   }).toEqual({
@@ -66,6 +67,8 @@ test("to the person", () => {
     approvalMismatch: "Another request is waiting for a decision: toolu_01.",
     sandboxUnavailable:
       "Restricted mode needs the Landlock kernel sandbox (Linux 5.13 or newer, ideally 6.12), which this host does not have.",
+    sandboxUnknown:
+      "The host could not find out whether it can enforce Restricted mode. The disk is full. Nothing was changed. Try again.",
     nothingToSummarise: "There is nothing to summarise yet. Send a message first.",
     refused: "The model declined to answer.",
     cutOff: "The answer was cut off by the output limit.",
@@ -79,7 +82,7 @@ test("to the person", () => {
   });
 });
 
-test("in place of a summary", () => {
+test("the machine writes these sentences in place of a summary", () => {
   expect(summaries).toEqual({
     cancelled: "Continuation cancelled by user.",
     fallback:

@@ -1,7 +1,7 @@
 /**
  * REQ-BED-019, 020, 021, 023 in the running product: every way into the continuation and out of it, with each process
- * killed (`kill -9`) at each step: while the request that fills the context is under way, while the summary is, and
- * when all is said. Whatever dies, the conversation ends once, with the summary that belongs to its way.
+ * killed (`kill -9`) at each step. The steps are: during the request that fills the context, during the request for
+ * the summary, and at the end. Whichever process dies, the conversation ends once, with the summary of its way.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
@@ -15,7 +15,7 @@ import { Talk } from "../support/talk.ts";
 import { until } from "../support/waiting.ts";
 
 const SLOW = 180_000;
-/** Of the conversations' model. */
+/** Tokens; the window of the conversations' model. */
 const WINDOW = 1_000_000;
 const SUMMARY = "In short: it went well.";
 
@@ -36,7 +36,7 @@ const calls = () => [
   toolCall("write", { path: "ran", content: "" }),
 ];
 
-/** What the model answers that leads to the continuation; null: the person asks for it. */
+/** The model's answer that leads to the continuation; null: the person asks for it. */
 const WAYS_IN: Readonly<Record<string, () => Answer | null>> = {
   "90.0 %, with calls": () => answer(["Let me see.", ...calls()], used(0.9)),
   "90.0 %, a finished turn": () => answer(["Done."], used(0.9)),
@@ -52,7 +52,7 @@ const WAYS_IN: Readonly<Record<string, () => Answer | null>> = {
 };
 
 type Out = {
-  /** Of the `n`th request for the summary, counted from 1. */
+  /** The answer to the `n`th request for the summary, counted from 1. */
   readonly answer: (n: number) => Answer;
   readonly summary: string;
   readonly reason: "completed" | "interrupted" | "error";
@@ -107,7 +107,7 @@ class Journey {
     return journey;
   }
 
-  /** Up to the step from which the continuation will follow. */
+  /** Goes up to the step from which the continuation will follow. */
   async #fill(way: string): Promise<void> {
     const { talk } = this;
     const filling = WAYS_IN[way]?.() ?? null;
@@ -127,11 +127,11 @@ class Journey {
     return { ...this.out.answer(this.summaryRequests.length), beforeHeaders: [this.#summing] };
   }
 
-  /** The context is full now, or the person has had enough. */
+  /** Lets the model fill the context, or asks for the continuation as the person. */
   async trigger(): Promise<void> {
     this.#filling.release();
     if (this.way.startsWith("by hand")) {
-      // After a death it is not known whether the first try got through.
+      // After a kill it is not known whether the first try got through.
       const { status, body } = await this.talk.continuation();
       expect([this.way, status === 202 || body["code"] === "agent_busy"]).toEqual([this.way, true]);
     }
@@ -159,14 +159,14 @@ class Journey {
       way,
       [[{ summary: out.summary }]],
     ]);
-    // By hand it belongs to no run; else the run ends with it, once.
+    // A continuation by hand belongs to no run; any other ends its run, once.
     const byHand = way.startsWith("by hand");
     expect([way, types.at(-1)]).toEqual([way, byHand ? "continuation" : "run_stop"]);
     if (!byHand) expect([way, messages.at(-1)?.content]).toEqual([way, [{ reason: out.reason }]]);
     expect([way, ofType("run_stop").length, ofType("user").length]).toEqual([way, 1, 1]);
     this.#checkCalls(messages);
     this.#checkRequests();
-    // What is read may be ahead of the stream.
+    // A read may be ahead of the stream.
     await until(() => talk.heard.some(({ name }) => name === "context.exhausted"));
     const told = talk.heard.filter(({ name }) => name === "context.exhausted");
     expect([way, told.map(({ data }) => data)]).toEqual([way, [{ summary: out.summary }]]);
@@ -174,7 +174,7 @@ class Journey {
     expect([way, numbers]).toEqual([way, numbers.map((_, n) => (numbers[0] ?? 0) + n)]);
   }
 
-  /** What the full response asked for is stored, answered, and not done. */
+  /** The calls of the response that filled the context are stored, answered and not executed. */
   #checkCalls(messages: readonly Message[]): void {
     const results = messages.flatMap((message) => (message.type === "tool" ? message.content : []));
     const expected = this.way.includes("with calls") ? ["bash skipped", "write skipped"] : [];
@@ -184,7 +184,7 @@ class Journey {
     expect([this.way, answered]).toEqual([this.way, hasAnswer ? 1 : 0]);
   }
 
-  /** Without tools, as text, and it names what was not done. */
+  /** Each request has no tools, has the history as text, and names the calls that were not executed. */
   #checkRequests(): void {
     expect([this.way, this.summaryRequests.length > 0]).toEqual([this.way, true]);
     for (const request of this.summaryRequests) {
@@ -198,7 +198,7 @@ class Journey {
     }
   }
 
-  /** REQ-BED-021: nothing more goes in, and it says how to go on; which then works. */
+  /** REQ-BED-021: the conversation refuses a message and says how to go on; that way works. */
   async checkEnd(): Promise<void> {
     const { talk, way, out } = this;
     const refused = await talk.send("And now?");
@@ -218,7 +218,7 @@ class Journey {
   }
 }
 
-test.each(PROCESSES)("kill -9 of %s at each step of every way", { timeout: SLOW }, async (name) => {
+test.each(PROCESSES)("every way survives kill -9 of %s at each step", { timeout: SLOW }, async (name) => {
   const killed: number[] = [];
   const kill = (): void => {
     const pid = product.pidOf(name);
@@ -229,7 +229,7 @@ test.each(PROCESSES)("kill -9 of %s at each step of every way", { timeout: SLOW 
   kill();
   await Promise.all(journeys.map((journey) => journey.trigger()));
   await Promise.all(journeys.map((journey) => journey.untilAsked()));
-  // The one before is replaced by now, for everybody was served.
+  // The killed process is replaced by now, because every journey was served.
   await until(() => product.pidOf(name) !== killed[0]);
   for (const journey of journeys) journey.finish();
   kill();
@@ -241,7 +241,7 @@ test.each(PROCESSES)("kill -9 of %s at each step of every way", { timeout: SLOW 
   await until(() => killed.every(isDead));
 });
 
-test("below the threshold nothing ends: at 89.9 % the calls run, from 80 % on the person is warned, once", async () => {
+test("below the threshold the conversation goes on: at 89.9 % the calls run, from 80 % the person is warned once", async () => {
   const talk = await Talk.open(product);
   const tag = product.model.script(talk.id, [
     answer(["So", toolCall("bash", { command: "echo 1" })], used(0.799)),

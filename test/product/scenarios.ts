@@ -1,27 +1,28 @@
 /**
- * Owns: the states in which a conversation of the running product can be met, each with a way into it, and what has to
- * come of it when somebody dies there, or the person stops it.
+ * Owns: the states of a conversation in the running product, a way into each, and the outcome to expect when a process
+ * dies there or the person stops it.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, rateLimited, say, toolCall, type Answer } from "../../local/scripted/script.ts";
-import { pidIn } from "../support/processes.ts";
+import { pidIn, processesWhere } from "../support/processes.ts";
 import type { Product } from "../support/product.ts";
 import { Talk } from "../support/talk.ts";
 
 /** A conversation that has been brought into a state. */
 export type Met = {
-  /** Lets go what was held; without it the state lasts. */
+  /** Releases what was held; until then the state lasts. */
   readonly release: () => void;
-  /** States in which it may end up: left alone, and after a Stop. */
+  /** Kinds of states in which it may end up: without a Stop (`ends`), and after one. */
   readonly ends: readonly string[];
   readonly endsAfterStop: readonly string[];
-  /** Of processes that must be dead in the end. */
+  /** Processes that must be dead in the end. */
   readonly pids: readonly number[];
-  /** How often each command may have run: its counts. */
+  /** How often each command ran so far. */
   readonly runs: () => readonly number[];
-  /** Messages of the person's that were accepted. */
+  /** Number of the person's messages that were accepted. */
   readonly said: number;
 };
 
@@ -36,13 +37,13 @@ const REST: Met = {
   said: 1,
 };
 
-/** Whatever comes after the scripted ones is answered, too. */
+/** Requests after the scripted ones are answered, too. */
 const script = (talk: Talk, answers: readonly Answer[]): string =>
   talk.product.model.script(talk.id, (_request, n) => answers[n - 1] ?? say("And so on."));
 
 const submit = say(toolCall("submit_result", { result: "done" }));
 
-/** A command that waits for a file, and leaves a line for each time that it was run. */
+/** A command that waits for a file, and writes a line for each time that it is run. */
 function patientCommand(talk: Talk) {
   const file = (suffix: string): string => join(talk.product.cwd, `${talk.id}.${suffix}`);
   const command = `echo $$ > ${file("pid")}; echo ran >> ${file("runs")}; until [ -e ${file("go")} ]; do sleep 0.02; done`;
@@ -51,6 +52,24 @@ function patientCommand(talk: Talk) {
     pid: () => pidIn(file("pid")),
     release: () => writeFileSync(file("go"), ""),
     runs: () => linesOf(file("runs")),
+  };
+}
+
+/** The same for a Restricted conversation, which cannot leave a line. */
+function patientReader(talk: Talk) {
+  const go = join(talk.product.cwd, `${talk.id}.go`);
+  return {
+    call: toolCall("bash", { command: `until [ -e ${go} ]; do sleep 0.02; done` }),
+    async pid(): Promise<number> {
+      for (;;) {
+        const [pid] = processesWhere((each) =>
+          readFileSync(`/proc/${each}/cmdline`, "utf8").startsWith(`bash\0-c\0until [ -e ${go}`),
+        );
+        if (pid !== undefined) return Number(pid);
+        await pause(20);
+      }
+    },
+    release: () => writeFileSync(go, ""),
   };
 }
 
@@ -92,7 +111,7 @@ const enter: Readonly<Record<string, Enter>> = {
     const patient = patientCommand(talk);
     await talk.send(`go ${script(talk, [say("Now. ", patient.call), say("Done."), say("And that.")])}`);
     const pid = await patient.pid();
-    // What is accepted is not lost.
+    // An accepted message must not be lost.
     const answers = [await talk.send("Be quick.", "steer"), await talk.send("And then that.", "followUp")];
     if (answers.some(({ status }) => status !== 202)) throw new Error("not accepted");
     return { release: patient.release, pids: [pid], runs: () => [patient.runs()], said: 3 };
@@ -102,7 +121,7 @@ const enter: Readonly<Record<string, Enter>> = {
     const patient = patientCommand(talk);
     await talk.send(`go ${script(talk, [say("Now. ", patient.call), say("Done.")])}`);
     const pid = await patient.pid();
-    // On its way: whether the Stop or the death comes first is up to them.
+    // The Stop is under way: it may come before or after the death.
     void talk.cancel();
     return { release: patient.release, pids: [pid], runs: () => [patient.runs()] };
   },
@@ -121,7 +140,7 @@ const enter: Readonly<Record<string, Enter>> = {
   },
 
   awaiting_sub_agents: async (talk) => {
-    const patient = patientCommand(talk);
+    const patient = patientReader(talk);
     const held = hold();
     const child = (name: string, answers: readonly Answer[]) => ({
       task: `do it ${talk.product.model.script(`${talk.id}-${name}`, (_request, n) => answers[n - 1] ?? submit)}`,
@@ -137,7 +156,7 @@ const enter: Readonly<Record<string, Enter>> = {
         held.release();
       },
       pids: [pid],
-      runs: () => [patient.runs(), linesOf(after)],
+      runs: () => [linesOf(after)],
     };
   },
 

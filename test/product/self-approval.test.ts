@@ -1,25 +1,25 @@
 /**
- * REQ-BED-015, REQ-BASH-008: only the person approves. A command of a Restricted conversation tries, with real clients
- * at the real addresses of the running product, to give the decision that another conversation waits for, or to get at
- * the processes that could; then the same from an Unrestricted one, where each succeeds.
+ * REQ-BED-015, REQ-BASH-008: only the person approves. A command of a Restricted conversation tries to give the
+ * decision that another conversation waits for, or to get at the processes that could. It uses real clients at the real
+ * addresses of the running product. The same command succeeds in an Unrestricted conversation.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { say, toolCall } from "../../local/scripted/script.ts";
-import { sandboxOfHost } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { startProduct, type Product } from "../support/product.ts";
 import { Talk } from "../support/talk.ts";
 
 const SLOW = 120_000;
-const { available, reason } = await sandboxOfHost();
+const { available, reason } = await hostSandbox();
 if (!available) console.warn(`SKIPPED, the agent approving itself: ${reason ?? ""}`);
 
 const MODULES = join(import.meta.dirname, "..", "..", "node_modules");
 
 type Way = (product: Product, asking: { readonly id: string; readonly toolCallId: string }) => string;
 
-/** A program that says SUCCESS when it has done it. */
+/** The command of a program that prints SUCCESS when it has done its work. */
 const node = (product: Product, program: string): string => {
   const file = join(product.cwd, `${String(Math.random()).slice(2)}.mjs`);
   writeFileSync(file, `${program}\nconsole.log("SUCCESS"); process.exit(0);`);
@@ -48,7 +48,7 @@ const WAYS: Readonly<Record<string, Way>> = {
        const connection = await Connection.connect({ address: "${product.temporalAddress}", connectTimeout: 3000 });
        await new Client({ connection }).workflow.getHandle("${id}").signal("decideUpgrade", ${decision(toolCallId)});`,
     ),
-  // It has no port.
+  // Postgres has no port.
   "Postgres, by its socket": (product) =>
     node(
       product,
@@ -88,7 +88,7 @@ describe.skipIf(!available)("the agent cannot approve itself", () => {
     return { talk, id: talk.id, toolCallId };
   }
 
-  /** What a command prints in a conversation. */
+  /** Runs a command in a conversation; resolves with its result. */
   async function run(talk: Talk, command: string): Promise<string> {
     const idle = talk.nextState("idle");
     const name = `${talk.id}-${talk.heard.length}`;
@@ -98,7 +98,7 @@ describe.skipIf(!available)("the agent cannot approve itself", () => {
     return JSON.stringify(result?.content);
   }
 
-  test.each(Object.entries(WAYS))("%s", { timeout: SLOW }, async (_name, way) => {
+  test.each(Object.entries(WAYS))("through %s", { timeout: SLOW }, async (_name, way) => {
     const [person, restricted, unrestricted] = await Promise.all([
       asking(),
       Talk.create(product),

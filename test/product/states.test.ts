@@ -1,10 +1,10 @@
 /**
- * The running product, met in every state: each of its processes is killed (`kill -9`), and the person stops it. Nothing
- * is lost, nothing runs twice, nothing is stuck, nobody is left running, and a client that resumes by number hears
- * everything once.
+ * The running product with a conversation in every state: each of its processes is killed (`kill -9`), and the person
+ * stops the conversations. Nothing is lost, runs twice or is stuck, and no process is left running. A client that
+ * resumes by number gets every event once.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sandboxOfHost } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { isDead } from "../support/processes.ts";
 import { PROCESSES, startProduct, type Product } from "../support/product.ts";
 import type { Talk } from "../support/talk.ts";
@@ -13,7 +13,7 @@ import { meet, STATES, type Met } from "./scenarios.ts";
 
 const SLOW = 120_000;
 
-const { available, reason } = await sandboxOfHost();
+const { available, reason } = await hostSandbox();
 if (!available) console.warn(`SKIPPED, awaiting_mode_approval: ${reason ?? ""}`);
 const states = STATES.filter((state) => available || state !== "awaiting_mode_approval");
 
@@ -28,7 +28,7 @@ const meetAll = (): Promise<readonly { readonly state: string; readonly talk: Ta
   Promise.all(states.map(async (state) => ({ state, ...(await meet(product, state)) })));
 
 describe("every state", () => {
-  test.each(PROCESSES)("kill -9 of the process: %s", { timeout: SLOW }, async (name) => {
+  test.each(PROCESSES)("survives kill -9 of the process %s", { timeout: SLOW }, async (name) => {
     const all = await meetAll();
     const pid = product.pidOf(name);
     process.kill(pid, "SIGKILL");
@@ -41,14 +41,14 @@ describe("every state", () => {
     await until(() => isDead(pid));
   });
 
-  test("a Stop, and a second one", { timeout: SLOW }, async () => {
+  test("accepts two Stops at once and leaves no process running", { timeout: SLOW }, async () => {
     const all = await meetAll();
     for (const { state, talk, met } of all) {
       const answers = await Promise.all([talk.cancel(), talk.cancel()]);
       expect({ state, answers: answers.map(({ status }) => status) }).toEqual({ state, answers: [202, 202] });
       await talk.untilState(({ kind }) => met.endsAfterStop.includes(kind));
       expect({ state, alive: met.pids.filter((pid) => !isDead(pid)) }).toEqual({ state, alive: [] });
-      // What was to come after it did not.
+      // The commands after it did not run.
       expect({ state, runs: met.runs().slice(1) }).toEqual({
         state,
         runs: met
@@ -61,7 +61,7 @@ describe("every state", () => {
   });
 });
 
-/** It takes the next message, and all that was ever said is there once and in order, for its client and for the model. */
+/** Checks that it takes the next message, and that its client and the model have every message once, in order. */
 async function goesOn(state: string, talk: Talk, met: Met): Promise<void> {
   const isOver = met.ends.includes("context_exhausted");
   const idle = isOver ? null : talk.nextState("idle");

@@ -1,4 +1,4 @@
-/** What a transition commits. */
+/** The revision that a transition commits. */
 import { describe, expect, test } from "vitest";
 import { awaitedOperation } from "../../machine/conversation.ts";
 import { toRevision } from "../../protocol/commit.ts";
@@ -9,7 +9,7 @@ import { expectOutcome } from "../machine/support.ts";
 const HEAD = { number: 3, id: "revision-3", previous: "revision-2", at: "2025-01-01T00:00:01.000Z" };
 
 describe("a revision", () => {
-  test("holds what is committed: the value, its messages and notices in order, what it waits for", () => {
+  test("holds the conversation, its messages and notices in order, and the awaited operation", () => {
     const step = expectOutcome(idle, say("m1"));
     expect(toRevision(HEAD, step)).toEqual({
       ...HEAD,
@@ -24,7 +24,7 @@ describe("a revision", () => {
     expect(awaitedOperation(step.state)).not.toBeNull();
   });
 
-  test("keeps the order in which the messages were said", () => {
+  test("keeps the order of the messages", () => {
     const step = expectOutcome(requesting(), response([call("t1", "fly"), call("t2", "swim")]));
     const { messages } = toRevision(HEAD, step);
     expect(messages.map(({ sequence }) => sequence)).toEqual([11, 12, 13]);

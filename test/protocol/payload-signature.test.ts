@@ -28,7 +28,7 @@ const contexts: fc.Arbitrary<SerializationContext | undefined> = fc.oneof(
   }),
 );
 
-/** As it comes from the wire: the same bytes in other objects. */
+/** The payload as it comes from the wire: the same bytes in other objects. */
 const sent = (payload: Payload): Payload => structuredClone(payload);
 
 async function encoded(payload: Payload, context?: SerializationContext): Promise<Payload> {
@@ -44,7 +44,7 @@ async function isRefused(payload: Payload, context?: SerializationContext): Prom
 const flipped = (given: Uint8Array, at: number): Uint8Array =>
   given.map((byte, n) => (n === at % given.length ? byte ^ 1 : byte));
 
-test("what was encoded decodes to the same", async () => {
+test("an encoded payload decodes to the original", async () => {
   const roundTrip = fc.asyncProperty(fc.array(payloads), contexts, async (given, context) => {
     const wire = (await codec.encode(given, context)).map(sent);
     expect(await codec.decode(wire, context)).toEqual(given);
@@ -53,12 +53,12 @@ test("what was encoded decodes to the same", async () => {
   await fc.assert(roundTrip);
 });
 
-test("encoding twice signs once: an operator's payload that was signed already is signed for its new place", async () => {
+test("encoding twice signs once, so that an operator's signed payload can be signed for its new place", async () => {
   const payload = { metadata: {}, data: Buffer.from("{}") };
   expect(await encoded(await encoded(payload))).toEqual(await encoded(payload));
 });
 
-describe("refused is", () => {
+describe("decoding refuses", () => {
   test("any change of the data, of the metadata, or of the signature", async () => {
     const change = fc.asyncProperty(payloads, contexts, fc.nat(), async (payload, context, at) => {
       const wire = await encoded(payload, context);
@@ -106,7 +106,7 @@ describe("refused is", () => {
     }
   });
 
-  test("what another key has signed, and what nobody has", async () => {
+  test("a payload signed with another key, and one without a signature", async () => {
     const other = new PayloadSignature(new Uint8Array(32).fill(8));
     const plain = { metadata: { encoding: Buffer.from("json/plain") }, data: Buffer.from("{}") };
     expect(await isRefused((await other.encode([plain]))[0] ?? {})).toBe(true);
@@ -115,7 +115,7 @@ describe("refused is", () => {
   });
 });
 
-test("the marker is known, and nothing else is taken for it", () => {
+test("the marker of an unsigned payload is recognized, and nothing else is", () => {
   expect(isUnsigned(JSON.parse(JSON.stringify(UNSIGNED)))).toBe(true);
   for (const value of [undefined, null, "unsigned", {}, { unsigned: false }])
     expect(isUnsigned(value)).toBe(false);

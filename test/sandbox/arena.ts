@@ -1,4 +1,4 @@
-/** Owns: a place to attack from a command: files, listeners and a process that must not notice anything. */
+/** Owns: the targets of the attacks: files, listeners and a process that must not notice anything. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -30,10 +30,10 @@ const WAITING =
 
 export class Arena {
   readonly dir = realpathSync(mkdtempSync(join(tmpdir(), "bedrock-arena-")));
-  /** Stands for the server's data folder: what is in it is not for commands, though its mode lets everybody read it. */
+  /** Stands for the server's data folder. Commands must not read it, although its mode lets everybody do so. */
   readonly own = join(this.dir, "own");
   readonly #datagrams = join(this.dir, "datagrams");
-  /** Waits for datagrams at a path. */
+  /** A process that waits for datagrams at a path. */
   readonly victim: ChildProcess = spawn("perl", ["-MSocket", "-e", WAITING, this.#datagrams], {
     env: { ...process.env, SECRET: "the key" },
     stdio: "ignore",
@@ -49,7 +49,7 @@ export class Arena {
     return arena;
   }
 
-  /** What there is and how it is: names, modes, sizes, times, contents, attributes of the directory itself. */
+  /** The state of the directory: names, modes, sizes, times, contents, attributes of the directory itself. */
   snapshot(): string {
     const names = readdirSync(this.dir, { recursive: true, encoding: "utf8" }).sort();
     return JSON.stringify(
@@ -83,7 +83,7 @@ export class Arena {
         DATAGRAMS: this.#datagrams,
         ABSTRACT: this.dir,
         OWN: this.own,
-        // The repository may belong to somebody else than the user of the test.
+        // The repository may belong to another user than that of the test.
         GIT_CONFIG_COUNT: "1",
         GIT_CONFIG_KEY_0: "safe.directory",
         GIT_CONFIG_VALUE_0: "*",

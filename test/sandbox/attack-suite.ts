@@ -1,6 +1,6 @@
 /**
- * Owns: the tests of what a command of Restricted mode tries in vain, and of what works. Each attack is made for real,
- * on every version of Landlock that this kernel can play, and once more in Unrestricted mode, where it succeeds.
+ * Owns: the tests of the attacks that Restricted mode blocks, and of the commands that work in it. Each attack is made
+ * for real, on every version of Landlock that this kernel can play, and once in Unrestricted mode, where it succeeds.
  */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readlinkSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { confinement, type Confinement } from "../../sandbox/confinement.ts";
 import { filterStep } from "../../sandbox/filter.ts";
-import { sandboxOfHost } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import type { Syscall } from "../../sandbox/syscall.ts";
 import { architecture, numberOf } from "../../sandbox/system-calls.ts";
 import { until } from "../support/waiting.ts";
@@ -39,15 +39,15 @@ function processesIn(dir: string): string[] {
   });
 }
 
-/** As under a container that filters the calls. */
+/** Steps under which Landlock fails with this error, as in a container that filters the calls. */
 function withoutLandlock(errno: number): Syscall[] {
   const number = numberOf(arch, "landlock_create_ruleset") ?? 0;
   return [{ call: "prctl", args: [38, 1, 0, 0, 0] }, filterStep(arch, [{ number, errno }])];
 }
 
-/** As the user that this process is; call it where tests are defined. */
+/** Defines the tests, for the user of this process. Call it where tests are defined. */
 export async function attackSuite(): Promise<void> {
-  const { available, abi, reason } = await sandboxOfHost();
+  const { available, abi, reason } = await hostSandbox();
   if (!available) console.warn(`SKIPPED, all attacks on Restricted mode: ${reason ?? ""}`);
   const newest = abi ?? 0;
   const versions = Array.from({ length: newest }, (_, n) => newest - n);
@@ -94,9 +94,9 @@ export async function attackSuite(): Promise<void> {
     }
 
     test.each([
-      ...["2. attributes", "3. talking", "5. other namespaces"],
-      ...["11. locks", "14. what there is little of", "15. memory that no process owns"],
-    ])("without the filter there is a way: %s", async (name) => {
+      ...["2. attributes", "3. network and sockets", "5. other namespaces"],
+      ...["11. locks", "14. scarce resources", "15. memory that no process owns"],
+    ])("without the filter at least one attack succeeds: %s", async (name) => {
       const group = GROUPS[name];
       if (group === undefined) throw new Error(`no group ${name}`);
       const through: string[] = [];
@@ -112,26 +112,26 @@ export async function attackSuite(): Promise<void> {
       expect(through).not.toEqual([]);
     });
 
-    test("5. a descriptor that was left open for it is closed", async () => {
+    test("5. a descriptor that was left open for the command is closed", async () => {
       const arena = await Arena.open();
       const before = arena.snapshot();
       const { steps, ...rest } = confined(arena);
       const file = Buffer.from(`${join(arena.dir, "one")}\0`);
       const leak: Syscall = { call: "openat", args: [AT_FDCWD, { bytes: file }, O_WRONLY, 0] };
-      // Whatever its number is: the launcher has some of its own.
+      // The number of the descriptor is not known, because the launcher has some of its own.
       const script = "for n in {3..20}; do echo x >&$n; done; echo ran";
       const { output } = await arena.run(script, { ...rest, steps: [leak, ...steps] });
       expect(output).toMatch(/Bad file descriptor/);
       expect(output).toMatch(/^ran$/m);
       expect(arena.snapshot()).toBe(before);
-      // With what closes it left out, it is a way.
+      // Without the steps that close it, the descriptor is a way to write.
       const open = steps.filter(({ call }) => call !== "close_range" && call !== "prlimit64");
       await arena.run(script, { ...rest, steps: [leak, ...open] });
       expect(arena.snapshot()).not.toBe(before);
     });
 
-    describe("6. greed", () => {
-      test("a fork bomb finds its end", async () => {
+    describe("6. resource limits", () => {
+      test("a fork bomb ends at the limit on processes", async () => {
         const arena = await Arena.open();
         const limits = { processes: 64 };
         const bomb = "bomb() { bomb | bomb & }; bomb; sleep 2";
@@ -154,7 +154,7 @@ export async function attackSuite(): Promise<void> {
         expect(processesIn(arena.dir)).toEqual([]);
       });
 
-      test("one process that takes too much is refused it", async () => {
+      test("one process that takes too much memory is refused it", async () => {
         const arena = await Arena.open();
         const limits = { dataBytes: 200_000_000 };
         const { output } = await arena.run(
@@ -164,7 +164,7 @@ export async function attackSuite(): Promise<void> {
         expect(output).toMatch(/Out of memory/);
       });
 
-      test("a spinner dies at its limit", async () => {
+      test("a spinner dies at its limit on CPU time", async () => {
         const arena = await Arena.open();
         const limits = { cpuSeconds: 1 };
         const result = await arena.run("while :; do :; done", confinement({ arch, abi: newest, limits }));
@@ -173,7 +173,7 @@ export async function attackSuite(): Promise<void> {
       });
     });
 
-    test("7. on a Stop nothing is left, whatever it did", async () => {
+    test("7. a Stop leaves no process, whatever the command did", async () => {
       const arena = await Arena.open();
       const tree = `sleep 1000 & (trap "" TERM; while :; do sleep 0.1; done) & setsid sleep 1000 & nohup yes > /dev/null & (setsid sleep 1000 &); kill -9 $PPID; wait`;
       const controller = new AbortController();
@@ -191,7 +191,7 @@ export async function attackSuite(): Promise<void> {
         "one that closes its pipes and lives on",
         "echo up; exec >&- 2>&-; (setsid sleep 1000 &); exec sleep 1000",
       ],
-    ])("7. on a Stop nothing is left: %s", async (_kind, script) => {
+    ])("7. a Stop leaves no process: %s", async (_kind, script) => {
       const arena = await Arena.open();
       const controller = new AbortController();
       const running = arena.run(script, confined(arena), {
@@ -215,7 +215,7 @@ export async function attackSuite(): Promise<void> {
       expect(processesIn(arena.dir)).toEqual([]);
     });
 
-    test("8. what is left in the background ends with the command", async () => {
+    test("8. a process in the background ends with its command", async () => {
       const arena = await Arena.open();
       expect(await arena.run("sleep 999 & echo x", confined(arena))).toMatchObject({
         output: "x\n",
@@ -251,7 +251,7 @@ export async function attackSuite(): Promise<void> {
         `node -e 'require("child_process").spawn("node", ["-e", "process.send(1)"], { stdio: [0, 1, 2, "ipc"] }).once("message", console.log)' | grep 1`,
         undefined,
       ],
-    ])("10. works: %s", async (command, needs) => {
+    ])("10. works in Restricted mode: %s", async (command, needs) => {
       if (needs !== undefined && !has(needs)) return;
       const arena = await Arena.open();
       for (const version of versions) {

@@ -1,17 +1,17 @@
-/** Owns: what an attack is, how it is written, and how its success is seen from outside. */
+/** Owns: the definition of an attack, how it is written, and how its success is seen from outside. */
 import { architecture, numberOf, type SystemCall } from "../../sandbox/system-calls.ts";
 import type { Arena } from "./arena.ts";
 
 export type Attack = {
   readonly name: string;
   readonly script: string;
-  /** What counts as success; by default that the script says SUCCESS. */
+  /** The check of success; by default, the script says SUCCESS. */
   readonly succeeded?: (arena: Arena) => boolean;
   /** Needs a program that not every machine has. */
   readonly needs?: string;
   /** Only root can do it, even in Unrestricted mode. */
   readonly onlyRoot?: true;
-  /** Needs a place where this command succeeds, in Unrestricted mode. */
+  /** The attack is skipped where this command fails in Unrestricted mode. */
   readonly onlyIf?: string;
 };
 
@@ -19,7 +19,7 @@ export type Group = { readonly changesFiles: boolean; readonly attacks: readonly
 export type Groups = Readonly<Record<string, Group>>;
 
 const arch = architecture() ?? "x64";
-/** Those that the filter leaves alone. */
+/** Calls that the filter leaves alone. */
 const OTHERS = {
   ptrace: { x64: 101, arm64: 117 },
   process_vm_readv: { x64: 310, arm64: 270 },
@@ -37,13 +37,13 @@ export const nr = (call: SystemCall | keyof typeof OTHERS): number =>
 /** A program in Perl, which makes system calls by their numbers; it must not hold an apostrophe. */
 export const perl = (program: string): string => `perl -MSocket -e '${program}' && echo SUCCESS`;
 
-/** The directory is not as it was. */
+/** True if the directory has changed. */
 const changes =
   (before: string) =>
   (arena: Arena): boolean =>
     arena.snapshot() !== before;
 
-/** Whether it has come through. */
+/** True if the attack has succeeded. */
 export const hasSucceeded = (
   attack: Attack,
   group: Group,

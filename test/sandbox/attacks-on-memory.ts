@@ -1,6 +1,6 @@
 /**
- * Owns: the ways to hold memory that no process is charged with, so that no sum over processes sees it. Each is made once
- * and small; that it can be made is what would let it be made large.
+ * Owns: the attacks that hold memory which is charged to no process, so that no sum over processes sees it. Each attack
+ * is made once and small. If the small one is possible, a large one is too.
  */
 import { nr, perl, type Attack, type Groups } from "./attack.ts";
 
@@ -16,11 +16,11 @@ const map = (bytes: number, flags: number, file = "-1"): string =>
   `my $at = syscall(${nr("mmap")}, 0, ${bytes}, 3, ${flags}, ${file}, 0); $at != -1 or die $!`;
 const giveBack = (at: string, bytes: string): string =>
   `syscall(${nr("madvise")}, ${at}, ${bytes}, ${MADV_DONTNEED}) == 0 or die $!`;
-/** Written, given back by the process, and still there. */
+/** Shows that the page is held: written, given back by the process, and still there. */
 const IS_HELD = `pipe(R, W); syswrite(W, "held"); syscall(${nr("read")}, fileno(R), $at, 4) == 4 or die $!; ${giveBack("$at", "4096")}; syscall(${nr("write")}, fileno(W), $at, 4) == 4 or die $!; sysread(R, my $x, 4); $x eq "held" or die "gone"`;
 const hugeMapping = perl(`${map(2 * MIB, PRIVATE | ANONYMOUS | HUGETLB)}; ${IS_HELD.replace("4096", "0")}`);
 
-/** Of 64 MiB, all but 4 KiB of every huge page are given back; the kernel keeps them whole. */
+/** 64 MiB in huge pages. A process could give back all but 4 KiB of each; the kernel keeps them whole. */
 const HUGE_PAGES = perl(
   `${map(66 * MIB, PRIVATE | ANONYMOUS)}; my $l = ${64 * MIB}; $at = ($at + ${2 * MIB - 1}) & ~${2 * MIB - 1}; syscall(${nr("madvise")}, $at, $l, ${MADV_HUGEPAGE}) == 0 or die $!; open(Z, "<", "/dev/zero"); syscall(${nr("read")}, fileno(Z), $at, $l) == $l or die $!; open(S, "<", "/proc/self/smaps"); my $huge = 0; while (<S>) { $huge += $1 if /^AnonHugePages: +([0-9]+)/ } $huge > 0 or die "no huge page"`,
 );
@@ -28,7 +28,7 @@ const HUGE_PAGES = perl(
 const INTO_PIPE = 'open(F, "<", "one") or die $!; pipe(R, W); ';
 const fill = (socket: string): string =>
   `{ my $f = fcntl(${socket}, 3, 0); fcntl(${socket}, 4, $f | 2048); 1 while $n += syswrite(${socket}, "x" x 4096) // last }`;
-/** Of one socket of a pair, which then takes more than that of a pair that was left alone. */
+/** Enlarges the buffer of one socket of a pair, which then takes more than a socket of an untouched pair. */
 const largerBuffer = (name: string, option: number, more: Partial<Attack> = {}): Attack => ({
   name,
   script: perl(
@@ -52,7 +52,7 @@ export const ATTACKS_ON_MEMORY: Groups = {
           `my $n = "x"; my $f = syscall(${nr("memfd_create")}, $n, 0); $f >= 0 or die $!; open(F, "+<&=", $f); truncate(F, 4096) or die $!; ${map(4096, SHARED, "$f")}; ${IS_HELD}`,
         ),
       },
-      { name: "of the machine's store of huge pages", script: hugeMapping, onlyIf: hugeMapping },
+      { name: "a page from the machine's store of huge pages", script: hugeMapping, onlyIf: hugeMapping },
       { name: "the rest of huge pages", script: HUGE_PAGES, onlyIf: HUGE_PAGES },
       largerBuffer("larger buffers of a socket", 7),
       largerBuffer("buffers of a socket beyond the limit", 32, { onlyRoot: true }),
@@ -63,7 +63,7 @@ export const ATTACKS_ON_MEMORY: Groups = {
         ),
       },
       {
-        name: "open files on their way",
+        name: "open files in transit over a socket",
         script: perl(
           `socketpair(A, B, AF_UNIX, SOCK_STREAM, 0); pipe(R, W); my $c = pack("Q i i i x4", 20, 1, 1, fileno(R)); my $d = "y"; my $v = pack("P Q", $d, 1); my $m = pack("Q L x4 P Q P Q i x4", 0, 0, $v, 1, $c, length $c, 0); syscall(${nr("sendmsg")}, fileno(A), $m, 0) == 1 or die $!`,
         ),

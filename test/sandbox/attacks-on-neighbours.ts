@@ -1,13 +1,13 @@
 /**
- * Owns: what a command of Restricted mode may try, by reading alone, against others on its machine: to keep them waiting
- * by locks, to read what is the server's own, to open devices, and to take what there are only a few of.
+ * Owns: the attacks of a Restricted command on others on its machine, by reading alone: to keep them waiting by locks,
+ * to read the server's own files, to open devices, and to use up scarce resources.
  */
 import { nr, perl, type Attack, type Groups } from "./attack.ts";
 
-/** `struct flock`: of the whole file, for reading (0) or writing (1). */
+/** A `struct flock` for the whole file, for reading (0) or writing (1). */
 const lockOf = (type: number): string => `pack("s s x4 q q l x4", ${type}, 0, 0, 0, 0)`;
 const F_GETLK = 5;
-/** Another process asks for the file to write. */
+/** Another process asks whether it could lock the file for writing, and finds the lock. */
 const IS_HELD = `my $pid = fork; if (!$pid) { my $l = ${lockOf(1)}; fcntl(F, ${F_GETLK}, $l) or die; exit(unpack("s", $l) == 2) } waitpid $pid, 0; $? == 0 or die`;
 const lock = (name: string, command: number): Attack => ({
   name,
@@ -16,7 +16,7 @@ const lock = (name: string, command: number): Attack => ({
   ),
 });
 
-/** Opens it for reading and nothing else: some devices do something as soon as they are. */
+/** Only opens the device for reading. Some devices do something as soon as they are opened. */
 const openDevice = (path: string): string => perl(`sysopen(F, "${path}", 0) or die $!`);
 const ONE_DISK = `for d in /dev/*; do if [ -b "$d" ] && dd if="$d" of=/dev/null count=0; then echo SUCCESS; exit 0; fi; done; exit 1`;
 const newsOfFolder = perl("sysopen(F, q(.), 0) or die $!; fcntl(F, 1026, 1) or die $!");
@@ -80,7 +80,7 @@ export const ATTACKS_ON_NEIGHBOURS: Groups = {
       { name: "a disk", script: ONE_DISK, onlyIf: ONE_DISK },
     ],
   },
-  "14. what there is little of": {
+  "14. scarce resources": {
     changesFiles: false,
     attacks: [
       { name: "a watcher of files", script: perl(`syscall(${nr("inotify_init1")}, 0) >= 0 or die $!`) },

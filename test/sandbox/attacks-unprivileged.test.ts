@@ -1,6 +1,6 @@
 /**
- * REQ-BASH-008, REQ-BED-014: the same attacks where the worker is not root: its commands run as its own user, beside
- * its own processes, and the limit on processes counts those too. This process gives up being root for it.
+ * REQ-BASH-008, REQ-BED-014: the same attacks where the worker is not root. Its commands run as its own user, beside
+ * its own processes, and the limit on processes counts those too. For this the test process gives up being root.
  */
 import { test } from "vitest";
 import { attackSuite } from "./attack-suite.ts";

@@ -1,6 +1,6 @@
 /**
- * Owns: what a command of Restricted mode may try against files and whoever is outside. Every one of them succeeds in
- * Unrestricted mode: one that does not is broken, and shows nothing.
+ * Owns: the attacks of a Restricted command on files and on processes outside. Each attack succeeds in Unrestricted
+ * mode. An attack that does not is broken and shows nothing.
  */
 import { nr, perl, type Groups } from "./attack.ts";
 
@@ -59,7 +59,7 @@ export const ATTACKS: Groups = {
       { name: "cutting off by opening for both", script: perl('sysopen(F, "one", 01002) or die $!') },
     ],
   },
-  "3. talking": {
+  "3. network and sockets": {
     changesFiles: false,
     attacks: [
       { name: "TCP", script: "exec 3<>/dev/tcp/127.0.0.1/$TCP && echo SUCCESS" },

@@ -1,6 +1,6 @@
 /**
- * Control groups, where this host has them for this user: commands run in groups of their own, which count memory and
- * processes, cannot be left, and are removed, also after a worker that could not do it.
+ * Control groups, where this host has them for this user. Commands run in groups of their own, which count memory and
+ * processes and cannot be left. The groups are removed, also after a worker that could not do it.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
@@ -9,7 +9,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { runCommand, type Command, type CommandResult } from "../../sandbox/command.ts";
 import { confinement, type Confinement } from "../../sandbox/confinement.ts";
 import { openControlGroups } from "../../sandbox/control-groups.ts";
-import { confine, sandboxOfHost } from "../../sandbox/host.ts";
+import { confine } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { LIMITS, type Limits } from "../../sandbox/limits.ts";
 import { architecture } from "../../sandbox/system-calls.ts";
 import { survivors } from "../support/processes.ts";
@@ -18,14 +19,14 @@ import { KEEPER, LAUNCHER, startWorker, tracing } from "./doomed.ts";
 
 const MIB = 1024 ** 2;
 const [READ, MMAP, MADVISE] = process.arch === "arm64" ? [63, 222, 233] : [0, 9, 28];
-const { abi, reason } = await sandboxOfHost();
+const { abi, reason } = await hostSandbox();
 const arch = architecture();
 const confined = (limits: Partial<Limits> = {}, more: { withoutFilter?: true } = {}): Confinement => {
   if (abi === null || arch === null) throw new Error(reason ?? "no sandbox");
   return confinement({ arch, abi, limits, ...more });
 };
 
-/** What this host has: looked at as a worker does, and put away. */
+/** The control groups that this host offers, opened as a worker does and removed again. */
 const had = (() => {
   const groups = openControlGroups();
   const limited = groups.of(LIMITS);
@@ -67,7 +68,7 @@ describe.runIf(had.kill.length > 0)("a command", () => {
     await until(() => !existsSync(join("/sys/fs/cgroup", output.slice(3).trim())));
   });
 
-  test("of Restricted mode cannot leave it", async () => {
+  test("of Restricted mode cannot leave its group", async () => {
     const mode = await confine();
     if (typeof mode === "string") return;
     const files = "/sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs /sys/fs/cgroup/*/tasks";
@@ -91,12 +92,12 @@ describe.runIf(had.kill.length > 0)("a command", () => {
   });
 });
 
-describe.runIf(had.kill.length > 0)("a command that leaves nobody who could end it", () => {
+describe.runIf(had.kill.length > 0)("a command that disables its supervisor, launcher and keeper", () => {
   const all = `${KEEPER} ${LAUNCHER} $PPID`;
   const unrestricted = (script: string, mark: string, changes: Partial<Command>) =>
     run(script, null, { env: { PATH: process.env["PATH"] ?? "", MARK: mark }, ...changes });
 
-  test("because it holds them all by tracing them, ends with a Stop", async () => {
+  test("by tracing them ends with a Stop", async () => {
     const mark = randomUUID();
     const controller = new AbortController();
     await unrestricted(tracing(all), mark, {
@@ -106,7 +107,7 @@ describe.runIf(had.kill.length > 0)("a command that leaves nobody who could end 
     expect(survivors(mark)).toEqual([]);
   });
 
-  test("because it killed them all, ends with them", async () => {
+  test("by killing them ends with them", async () => {
     const mark = randomUUID();
     const result = await unrestricted(`setsid sleep 300 & sleep 300 & kill -KILL ${all}; wait`, mark, {});
     expect(result).toMatchObject({ exitCode: null, signal: "SIGKILL" });
@@ -116,7 +117,7 @@ describe.runIf(had.kill.length > 0)("a command that leaves nobody who could end 
 });
 
 describe.runIf(had.processes && abi !== null)("processes", () => {
-  test("are as many as the group lets there be", async () => {
+  test("are limited by the group", async () => {
     const { output } = await run(
       "d=$(grep :pids: /proc/self/cgroup | cut -d: -f3); cat /sys/fs/cgroup/pids$d/pids.max || cat /sys/fs/cgroup$(grep ^0: /proc/self/cgroup | cut -d: -f3)/pids.max",
       confined({ processes: 77 }),
@@ -127,7 +128,7 @@ describe.runIf(had.processes && abi !== null)("processes", () => {
 
 describe.runIf(had.memory && abi !== null)("memory", () => {
   const limits = { memoryBytes: 100 * MIB };
-  /** The filter denies some ways: the group has to hold without it, too. */
+  /** Without the filter, which denies some ways: the group has to hold without it, too. */
   const unfiltered = (): Confinement => confined(limits, { withoutFilter: true });
 
   test("that is in no process is counted: shared pages that were given back", async () => {
@@ -155,7 +156,7 @@ describe.runIf(had.memory && abi !== null)("memory", () => {
     expect(result).toMatchObject({ outOfMemory: true, exitCode: null, output: "" });
   });
 
-  test("is enough for what stays below the limit, again and again, whatever was killed in it", async () => {
+  test("below the limit is granted again and again, whatever was killed in the group before", async () => {
     const hog = (megabytes: number): string =>
       `perl -e '$x = "x" x (${megabytes} << 20); print length($x) >> 20'`;
     expect(await run(hog(200), confined(limits))).toMatchObject({ outOfMemory: true });
@@ -168,13 +169,13 @@ describe.runIf(had.memory && abi !== null)("memory", () => {
     }
   });
 
-  test("is said to have run out though only a child was killed for it, and its parent went on", async () => {
+  test("is reported as exhausted although only a child was killed for it and its parent went on", async () => {
     const result = await run(`perl -e '$x = "x" x (200 << 20)'; echo went on`, confined(limits));
     expect(result).toMatchObject({ outOfMemory: true, exitCode: null });
   });
 });
 
-describe.runIf(had.kill.length > 0)("what a worker leaves behind", () => {
+describe.runIf(had.kill.length > 0)("a control group that a worker leaves behind", () => {
   const directoriesOf = (worker: number): string[] =>
     had.kill.flatMap((base) =>
       readdirSync(base)
@@ -182,12 +183,12 @@ describe.runIf(had.kill.length > 0)("what a worker leaves behind", () => {
         .map((name) => join(base, name)),
     );
 
-  test("is killed and removed by the next one; what lives is left alone", async () => {
+  test("is killed and removed by the next worker; the group of a living worker is left alone", async () => {
     const [dead, alive] = await Promise.all([
       startWorker("setsid sleep 300 & echo up; sleep 300", "unrestricted"),
       startWorker("echo up; sleep 300", "unrestricted"),
     ]);
-    // From below, while those above cannot do anything about it.
+    // Kills from the command upwards, while the processes above it are stopped and cannot react.
     const { supervisor, launcher, keeper } = dead.ancestors;
     expect(directoriesOf(dead.pid)).not.toEqual([]);
     for (const pid of [dead.pid, keeper, launcher]) process.kill(pid, "SIGSTOP");
@@ -204,8 +205,8 @@ describe.runIf(had.kill.length > 0)("what a worker leaves behind", () => {
   });
 });
 
-describe.runIf(process.getuid?.() === 0 && had.kill.length > 0)("a host that has none to give", () => {
-  test("runs and ends commands without: its file system is read-only", async () => {
+describe.runIf(process.getuid?.() === 0 && had.kill.length > 0)("a host without usable groups", () => {
+  test("runs and ends commands without them when their file system is read-only", async () => {
     const script = `for d in $(awk '$3 ~ /^cgroup/ {print $2}' /proc/mounts); do mount -o remount,bind,ro $d; done; exec "$@"`;
     const worker = await startWorker("cat /proc/self/cgroup; echo up; sleep 300", "unrestricted", {
       through: ["unshare", "-m", "bash", "-c", script, "bash"],
@@ -215,7 +216,7 @@ describe.runIf(process.getuid?.() === 0 && had.kill.length > 0)("a host that has
     await worker.isGone();
   });
 
-  test("runs commands in a group that was killed once: what it forks into new ones would die", async () => {
+  test("runs commands in the worker's group when that was killed once: forks into new groups would die", async () => {
     const [base = ""] = had.kill;
     const group = join(base, `killed-${randomUUID()}`);
     mkdirSync(group);

@@ -1,14 +1,15 @@
 /**
- * Owns: the tests of REQ-BED-005: whatever a command left behind, and for whatever reason it has to die, nothing of it is
- * left when its result is known. Processes are found by a mark in their environment, which they cannot shed by leaving
- * their parents. How long it takes is measured by the bench.
+ * Owns: the tests of REQ-BED-005: whatever a command started, and for whatever reason it has to die, none of its
+ * processes is left when its result is known. The tests find processes by a mark in their environment, which they
+ * cannot shed by leaving their parents. Not here: how long it takes (bench/sandbox.ts).
  */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { runCommand, type CommandResult } from "../../sandbox/command.ts";
 import { disableControlGroups } from "../../sandbox/control-groups.ts";
-import { confine, sandboxOfHost } from "../../sandbox/host.ts";
+import { confine } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { survivors } from "../support/processes.ts";
 import {
   ANCESTORS,
@@ -22,10 +23,10 @@ import {
   type Mode,
 } from "./doomed.ts";
 
-/** Without control groups it matters what each did; with them they are the kernel's matter, all alike. */
+/** Without control groups it matters what each kind did. With them the kernel kills all kinds alike. */
 type Kinds = "each kind by itself" | "all kinds together";
 
-/** Each says "up" when it is. Afterwards the command waits, or ends, as the reason demands. */
+/** Each script says "up" when it runs. Afterwards the command waits or ends, as the reason demands. */
 const CHILDREN: Readonly<Record<string, string>> = {
   "a background job": "sleep 300 & echo up",
   "a nohup": "nohup sleep 300 > /dev/null 2>&1 & echo up",
@@ -45,10 +46,10 @@ const { "one that forks without end": _bomb, "a spinner": _spinner, ...CALM } = 
 const CALM_TREE = Object.values(CALM).join("\n");
 
 const STOP_LOOPS = stopping("$PPID");
-/** Defines them, for the user that this process is. */
+/** Defines the tests, for the user of this process. */
 export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
   if (groups === "without control groups") disableControlGroups();
-  const { available, reason: missing } = await sandboxOfHost();
+  const { available, reason: missing } = await hostSandbox();
   if (!available) console.warn(`SKIPPED, deaths in Restricted mode: ${missing ?? ""}`);
   const modes: readonly Mode[] = available ? ["unrestricted", "restricted"] : ["unrestricted"];
   const worker = (script: string, mode: Mode) => startWorker(script, mode, { groups });
@@ -57,26 +58,29 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
   describe.each(modes.flatMap((mode) => single.map(([kind, child]) => [mode, kind, child] as const)))(
     "%s: %s",
     (mode, _kind, child) => {
-      test.each(["its command ends", "a cancel", "the time is over"] as const)("dies: %s", async (reason) => {
-        const mark = randomUUID();
-        const controller = new AbortController();
-        const result = await run(mark, reason === "its command ends" ? child : `${child}; sleep 300`, {
-          mode,
-          signal: controller.signal,
-          timeoutMs: reason === "the time is over" ? 800 : 60_000,
-          onOutput: (text) => {
-            if (reason === "a cancel" && text.includes("up")) controller.abort();
-          },
-        });
-        expect(survivors(mark)).toEqual([]);
-        expect(result.output).toContain("up");
-        expect(result).toMatchObject({
-          aborted: reason === "a cancel",
-          timedOut: reason === "the time is over",
-        });
-      });
+      test.each(["its command ends", "a cancel", "the time is over"] as const)(
+        "dies after %s",
+        async (reason) => {
+          const mark = randomUUID();
+          const controller = new AbortController();
+          const result = await run(mark, reason === "its command ends" ? child : `${child}; sleep 300`, {
+            mode,
+            signal: controller.signal,
+            timeoutMs: reason === "the time is over" ? 800 : 60_000,
+            onOutput: (text) => {
+              if (reason === "a cancel" && text.includes("up")) controller.abort();
+            },
+          });
+          expect(survivors(mark)).toEqual([]);
+          expect(result.output).toContain("up");
+          expect(result).toMatchObject({
+            aborted: reason === "a cancel",
+            timedOut: reason === "the time is over",
+          });
+        },
+      );
 
-      test("dies: the worker is killed", async () => {
+      test("dies after the worker is killed", async () => {
         const doomed = await worker(`${child}; sleep 300`, mode);
         doomed.kill();
         await doomed.isGone();
@@ -94,7 +98,7 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
     ),
   )("%s: %s", (mode, _kind, child) => {
     test.each(["its command ends", "a cancel", "the time is over"] as const)(
-      "nothing is left when the result is known: %s",
+      "no process is left when the result is known: %s",
       async (reason) => {
         const mark = randomUUID();
         const controller = new AbortController();
@@ -111,7 +115,7 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
     );
 
     test.each(["supervisor", "launcher", "keeper"] as const)(
-      "nothing is left when the result is known: its %s is killed",
+      "no process is left when the result is known: its %s is killed",
       async (victim) => {
         const mark = randomUUID();
         const result = await run(mark, `${ANCESTORS}; sleep 0.05; ${child}; sleep 300`, {
@@ -127,14 +131,14 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
       },
     );
 
-    test("nothing is left, of those who should end it either: the worker is killed", async () => {
+    test("no process is left, nor supervisor, launcher and keeper: the worker is killed", async () => {
       const doomed = await worker(`${child}; sleep 300`, mode);
       doomed.kill();
       await doomed.isGone();
     });
   });
 
-  test("dies with its worker though it has stopped all who would end it", async () => {
+  test("a command dies with its worker although it has stopped its supervisor, launcher and keeper", async () => {
     const doomed = await worker(`kill -STOP ${KEEPER} ${LAUNCHER} $PPID; echo up; sleep 300`, "unrestricted");
     doomed.kill();
     await doomed.isGone();
@@ -155,7 +159,7 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
     ["launcher", LAUNCHER],
     ["keeper", KEEPER],
   ])(
-    "commands whose %s was killed are interrupted, and the next one has another",
+    "commands whose %s was killed are interrupted, and the next command gets a new one",
     async (_whom, ancestor) => {
       const mark = randomUUID();
       const others = ["sleep 300", "setsid sleep 300 & sleep 300"].map((script) => run(mark, script, {}));
@@ -166,7 +170,7 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
     },
   );
 
-  test("a launcher that a command has stopped goes on with the next one", async () => {
+  test("a launcher that a command has stopped goes on with the next command", async () => {
     const mark = randomUUID();
     await run(mark, "cut -d ' ' -f 4 /proc/$PPID/stat", {
       onOutput: (launcher) => process.kill(Number.parseInt(launcher, 10), "SIGSTOP"),
@@ -175,7 +179,7 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
   });
 
   test.each(["SIGKILL", "SIGSTOP"] as const)(
-    "a supervisor that gets a %s from outside loses nobody",
+    "a supervisor that gets a %s from outside loses no process",
     async (signal) => {
       const mark = randomUUID();
       const controller = new AbortController();
@@ -203,7 +207,7 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
     expect(survivors(mark)).toEqual([]);
   });
 
-  test("twenty that stop their supervisor die with their workers on a busy machine", async () => {
+  test("twenty commands that stop their supervisor die with their workers on a busy machine", async () => {
     const load = Array.from({ length: 4 }, () => spawn("bash", ["-c", "while :; do :; done"]));
     onTestFinished(() => load.forEach((spinner) => spinner.kill("SIGKILL")));
     const doom = async (script: string): Promise<void> => {
@@ -215,7 +219,7 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
     for (let n = 0; n < 5; n++) await Promise.all([once, once, once, STOP_LOOPS].map(doom));
   });
 
-  test("a hundred trees of every kind of child at once: no survivor", { timeout: 120_000 }, async () => {
+  test("a hundred trees of all kinds at once leave no survivor", { timeout: 120_000 }, async () => {
     const doom = async (): Promise<void> => {
       const mark = randomUUID();
       const controller = new AbortController();

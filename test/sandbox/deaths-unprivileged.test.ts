@@ -1,4 +1,4 @@
-/** REQ-BED-005: the deaths (death-suite.ts) where the worker is not root. This process gives up being root for it. */
+/** REQ-BED-005: the deaths (death-suite.ts) where the worker is not root. This process gives up being root. */
 import { test } from "vitest";
 import { LAUNCHER, becomeNobody, canRead } from "./nobody.ts";
 import { deathSuite } from "./death-suite.ts";

@@ -1,10 +1,10 @@
-/** What a worker was started with open, by whoever started it, is not for its commands. */
+/** Descriptors that a worker inherited open, from any parent, do not reach its commands. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { expect, test } from "vitest";
 
-/** Node closes what it inherits in its children, but not behind a gap. */
+/** Node closes the descriptors that it inherits in its children, but not those behind a gap. */
 const BEHIND_A_GAP = 40;
 
 test("an Unrestricted command gets no descriptor that its worker had inherited", async () => {

@@ -1,4 +1,7 @@
-/** Owns: a worker of a test's own that runs one command and is killed (doomed-worker.ts), and who would hinder its end. */
+/**
+ * Owns: a worker process of a single test, which runs one command and is killed (doomed-worker.ts), and the scripts
+ * that hinder the end of the command.
+ */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { onTestFinished } from "vitest";
@@ -8,17 +11,17 @@ import { until } from "../support/waiting.ts";
 export type Mode = "restricted" | "unrestricted";
 export type Groups = "with control groups" | "without control groups";
 
-/** In a command: who is there to end it. */
+/** Shell expressions, in a command, for the ids of the processes that end it. */
 export const LAUNCHER = `$(cut -d ' ' -f 4 /proc/$PPID/stat)`;
 export const KEEPER = `$(cut -d ' ' -f 4 /proc/${LAUNCHER}/stat)`;
-/** Says all of them in one line: supervisor, launcher, keeper. */
+/** Prints all three ids in one line: supervisor, launcher, keeper. */
 export const ANCESTORS = `echo "$PPID ${LAUNCHER} ${KEEPER}"`;
 
-/** Four that do nothing but stop some of their ancestors, while one goes on. */
+/** Four processes that do nothing but stop these ancestors, while the command goes on. */
 export const stopping = (ancestors: string): string =>
   `ancestors=${ancestors}; for n in 1 2 3 4; do (while :; do kill -STOP $ancestors; done) 2> /dev/null & done; echo up`;
 const PTRACE = process.arch === "arm64" ? 117 : 101;
-/** One that traces some of its ancestors. Held like that, a process hears of no signal but SIGKILL. */
+/** A process that traces these ancestors. A process that is held like that gets no signal but SIGKILL. */
 export const tracing = (ancestors: string): string =>
   `perl -e 'syscall(${PTRACE}, 16, $_ + 0, 0, 0) for @ARGV; print "up\\n"; close STDOUT; sleep 300' ${ancestors} & wait`;
 
@@ -30,7 +33,7 @@ export function ancestorsIn(text: string): Ancestors | null {
   return { supervisor, launcher, keeper };
 }
 
-/** Starts it; its command is up when it has said so. @param through a program that becomes the worker */
+/** Starts the worker and waits until its command says "up". @param through a program that becomes the worker */
 export async function startWorker(
   script: string,
   mode: Mode,
@@ -58,7 +61,7 @@ export async function startWorker(
     ancestors,
     pid: worker.pid ?? 0,
     kill: () => worker.kill("SIGKILL"),
-    /** The worker, its command, and those who were there to end it. */
+    /** Resolves when the worker, its command, and its supervisor, launcher and keeper are dead. */
     isGone: () => until(() => survivors(mark).length === 0 && Object.values(ancestors).every(isDead)),
   };
 }

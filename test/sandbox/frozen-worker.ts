@@ -1,4 +1,7 @@
-/** A process that runs one command under a lease, prolongs that as long as it can, and is frozen by the test: `node … SCRIPT MARK GROUPS`. */
+/**
+ * A process that runs one command under a lease, which it renews as long as it can. The test freezes it:
+ * `node … SCRIPT MARK GROUPS`.
+ */
 import { runCommand } from "../../sandbox/command.ts";
 import { disableControlGroups } from "../../sandbox/control-groups.ts";
 import { clock } from "../../sandbox/lease.ts";
@@ -9,7 +12,7 @@ if (process.argv[4] === "without control groups") disableControlGroups();
 let until = clock() + LEASE_MS;
 const listeners = new Set<() => void>();
 setInterval(() => {
-  // What is over remains so.
+  // An expired lease stays expired.
   if (clock() > until) return;
   until = clock() + LEASE_MS;
   for (const listener of listeners) listener();

@@ -1,4 +1,7 @@
-/** A lease: what is not prolonged ends, also when who prolongs it is frozen, and what comes too late does not begin. */
+/**
+ * Leases: a command ends when its lease is not renewed, also when the process that renews it is frozen. A command that
+ * comes too late does not begin.
+ */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -13,7 +16,7 @@ import { stopping, tracing } from "./doomed.ts";
 const RUN = { cwd: "/", env: { PATH: process.env["PATH"] ?? "" }, confinement: null } as const;
 const bash = (script: string) => ["bash", "-c", script] as const;
 
-test("a command ends with its lease, and is said to be stopped", async () => {
+test("a command ends when its lease expires, and is reported as aborted", async () => {
   const began = clock();
   const result = await command("echo here; sleep 300", {
     expiresAt: began + 200,
@@ -23,7 +26,7 @@ test("a command ends with its lease, and is said to be stopped", async () => {
   expect(clock() - began).toBeGreaterThan(200);
 });
 
-test("a lease that is prolonged does not end the command", async () => {
+test("a lease that is renewed does not end the command", async () => {
   const listeners = new Set<() => void>();
   const lease = {
     expiresAt: clock() + 200,
@@ -42,14 +45,14 @@ test("a lease that is prolonged does not end the command", async () => {
   expect(listeners.size).toBe(0);
 });
 
-test("what is over is not begun", async () => {
+test("a command whose lease has expired does not begin", async () => {
   const over = { expiresAt: clock() - 1, onRenewed: () => () => undefined };
   expect(await command("echo here", over)).toMatchObject({ aborted: true, output: "" });
 });
 
-test("what was ordered in time and is heard of too late is not begun", async () => {
+test("a command that was ordered in time and reaches the launcher too late does not begin", async () => {
   let output = "";
-  // As from a process that was frozen between its look at the lease and the order.
+  // As from a process that was frozen between its check of the lease and the order.
   const lease = { expiresAt: clock() - 1_000, onRenewed: () => () => undefined };
   const { ended } = launch({ ...RUN, argv: bash("echo here"), lease }, (stdout) => {
     stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
@@ -70,7 +73,7 @@ test.each(
       (groups) => [kind, groups, script] as const,
     ),
   ),
-)("the commands of a process that is frozen end all the same: %s, %s", async (_kind, groups, script) => {
+)("the commands of a frozen process end when their lease expires: %s, %s", async (_kind, groups, script) => {
   const mark = randomUUID();
   const worker = spawn(
     process.execPath,
@@ -80,7 +83,7 @@ test.each(
   onTestFinished(() => void worker.kill("SIGKILL"));
   const lines: string[] = [];
   createInterface(worker.stdout).on("line", (line) => lines.push(line));
-  // One that hinders its supervisor may have been ended before it could say so.
+  // A command that hinders its supervisor may have been ended before it could say "up".
   await until(() => lines.length > 0);
   worker.kill("SIGSTOP");
   await until(() => survivors(mark).length === 0);

@@ -1,16 +1,16 @@
-/** The memory of a Restricted command where no control group counts it: its supervisor adds up what it can see. */
+/** The memory of a Restricted command that no control group counts: its supervisor adds up what it can see. */
 import { spawnSync } from "node:child_process";
 import { totalmem } from "node:os";
 import { describe, expect, test } from "vitest";
 import { runCommand, type CommandResult } from "../../sandbox/command.ts";
 import { confinement } from "../../sandbox/confinement.ts";
 import { disableControlGroups } from "../../sandbox/control-groups.ts";
-import { sandboxOfHost } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { LIMITS, type Limits } from "../../sandbox/limits.ts";
 import { architecture } from "../../sandbox/system-calls.ts";
 
 disableControlGroups();
-const { abi, reason } = await sandboxOfHost();
+const { abi, reason } = await hostSandbox();
 const arch = architecture();
 if (abi === null) console.warn(`SKIPPED, the watch on memory: ${reason ?? ""}`);
 const MIB = 1024 ** 2;
@@ -56,7 +56,7 @@ describe.skipIf(abi === null)("a command", () => {
     expect(await run("sleep 60", { watch })).toMatchObject({ outOfMemory: true, exitCode: null });
   });
 
-  test("that takes its share, and opens what is usual, ends by itself", async () => {
+  test("that stays within its share of memory and files ends by itself", async () => {
     const modest = `perl -e '$x = "x" x (30 << 20); select undef, undef, undef, 0.3'`;
     const result = await run(`${modest} & ${modest} & wait; echo done`, { memoryBytes: 150 * MIB });
     expect(result).toMatchObject({ outOfMemory: false, exitCode: 0, output: "done\n" });

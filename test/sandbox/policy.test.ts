@@ -1,6 +1,7 @@
 /**
- * The policy of Restricted mode as data: what Landlock is asked for by its version, and what the filter answers, on both
- * architectures, by an interpreter of BPF of its own. That the kernel does so too: attacks.test.ts.
+ * The policy of Restricted mode as data: the rights that each version of Landlock is asked for, and the answers of the
+ * filter on both architectures, from a BPF interpreter in this file. Not here: that the kernel does so too
+ * (attacks.test.ts).
  */
 import fc from "fast-check";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
@@ -21,7 +22,7 @@ const ENOSYS = 38;
 const ALLOWED = 0;
 const AUDIT = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
 
-/** What `struct landlock_ruleset_attr` holds: files, network, scope; as many as the version knows. */
+/** The words of `struct landlock_ruleset_attr`: files, network, scope; as many as the version knows. */
 test.each([
   [1, [0x1ff6n]],
   [2, [0x3ff6n]],
@@ -30,13 +31,13 @@ test.each([
   [5, [0xfff6n, 3n]],
   [6, [0xfff6n, 3n, 3n]],
   [7, [0xfff6n, 3n, 3n]],
-])("Landlock's attributes, version %i", (abi, words) => {
+])("Landlock's attributes are those that version %i knows", (abi, words) => {
   const bytes = Buffer.from(attributes(abi));
   expect(words.map((_, n) => bytes.readBigUInt64LE(8 * n))).toEqual(words);
   expect(bytes).toHaveLength(8 * words.length);
 });
 
-test("only harmless devices may be written to, and no terminal; one more may be read, and what else is named", () => {
+test("only harmless devices may be written to, and no terminal; /dev/zero and the named paths may be read, too", () => {
   const rules = landlockSteps(7, [Buffer.from("/home")]).flatMap(({ args }) =>
     args.flatMap((argument) => {
       if (typeof argument !== "object" || !("paths" in argument)) return [];
@@ -50,8 +51,8 @@ test("only harmless devices may be written to, and no terminal; one more may be 
   ]);
 });
 
-describe("what may be read", () => {
-  test("is everything but what is hidden: the other entries of each folder on the way, whatever their names", () => {
+describe("the readable paths", () => {
+  test("are all but the hidden ones: the other entries of each folder on the way, whatever their names", () => {
     const above = realpathSync(mkdtempSync(join(tmpdir(), "bedrock-readable-")));
     onTestFinished(() => rmSync(above, { recursive: true }));
     const [own, other] = [join(above, "päth", "own"), join(above, "päth", "own.old")];
@@ -64,7 +65,7 @@ describe("what may be read", () => {
     const expected = [odd, ...[other, join(above, "päth", "file")].map((path) => Buffer.from(path))];
     const bytes = (list: readonly Buffer[]) => list.map((path) => path.toString("latin1")).sort();
     expect(bytes(below)).toEqual(bytes(expected));
-    // What they are below of is not among them, or it would all be allowed.
+    // Their parent folders are not listed, because a listed folder is allowed with all below it.
     const ancestors = paths.filter(
       (path) => own.startsWith(`${path.toString()}/`) || path.toString() === "/",
     );
@@ -72,13 +73,13 @@ describe("what may be read", () => {
     expect(paths.map(String)).toContain("/proc");
   });
 
-  test("no device is among it", () => {
+  test("contain no device", () => {
     const paths = readablePaths([]).map(String);
     expect(paths.filter((path) => /^\/dev(?!\/shm\/)/.test(path))).toEqual([]);
   });
 });
 
-test("limits: a soft and a hard one each; a process that takes too long hears of it first", () => {
+test("each limit has a soft and a hard value; only the one on CPU time warns before it kills", () => {
   const steps = limitSteps(LIMITS).filter(({ call }) => call === "prlimit64");
   const limits = steps.map(({ args }) => {
     const [, resource, values] = args;
@@ -113,7 +114,7 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
   /** Calls that this architecture has. */
   const known = (calls: readonly SystemCall[]) => calls.filter((call) => numberOf(arch, call) !== undefined);
 
-  test("another architecture, or another ABI of this one, gets nothing", () => {
+  test("another architecture, or another ABI of this one, is denied every call", () => {
     const other = arch === "x64" ? "arm64" : "x64";
     expect(run(programOf(7), other, 0, [])).toBe(EPERM);
     if (arch === "x64") expect(run(programOf(7), arch, 0x4000_0001, [])).toBe(ENOSYS);
@@ -147,18 +148,18 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
       "sendmsg",
       "sendmmsg",
     ]),
-  )("nobody outside is spoken to: %s", (call) => expect(answer(call)).toBe(EPERM));
+  )("no process outside can be reached: %s", (call) => expect(answer(call)).toBe(EPERM));
 
   test.each(
     known(["unshare", "setns", "mount", "chroot", "open_tree", "fsmount", "bpf", "open_by_handle_at"]),
-  )("nothing is entered: %s", (call) => expect(answer(call)).toBe(EPERM));
+  )("no namespace, mount or root can be entered: %s", (call) => expect(answer(call)).toBe(EPERM));
 
   test.each(
     known([
       ...(["clone3", "io_uring_setup", "io_uring_enter", "futex_requeue", "flock", "io_setup"] as const),
       ...(["inotify_init", "inotify_init1", "memfd_create", "landlock_create_ruleset"] as const),
     ]),
-  )("does not exist: %s", (call) => expect(answer(call)).toBe(ENOSYS));
+  )("the call does not exist: %s", (call) => expect(answer(call)).toBe(ENOSYS));
 
   test.each(known(["vmsplice", "splice", "tee", "sendfile"]))("no page is put into a pipe: %s", (call) =>
     expect(answer(call)).toBe(EINVAL),
@@ -167,7 +168,7 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
   test.each<[SystemCall, number[], number]>([
     ["clone", [0x11], ALLOWED],
     ["clone", [0x1000_0011], EPERM],
-    // What the C library's threads are made with, and the same with open files of their own.
+    // The flags of the C library's threads, and the same with open files of their own.
     ["clone", [0x3d_0f00], ALLOWED],
     ["clone", [0x3d_0b00], EPERM],
     ["mmap", [0, 4096, 3, 0x22], ALLOWED],
@@ -207,9 +208,9 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
     ["setpriority", [2, 0], EPERM],
     ["openat", [0, 0, 0o1000], ALLOWED],
     ["kill", [4711, 9], ALLOWED],
-  ])("by its arguments: %s %j", (call, args, expected) => expect(answer(call, args)).toBe(expected));
+  ])("the arguments decide: %s %j", (call, args, expected) => expect(answer(call, args)).toBe(expected));
 
-  test("what an older Landlock does not see is denied here", () => {
+  test("the filter denies what an older Landlock does not see", () => {
     expect(answer("openat", [0, 0, 0o1000], 2)).toBe(EPERM);
     expect(answer("openat", [0, 0, 0o1001], 2)).toBe(ALLOWED);
     expect(answer("truncate", [], 2)).toBe(EPERM);
@@ -225,7 +226,7 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
     expect(answer("fcntl", [3, 8], 5)).toBe(EPERM);
   });
 
-  test("however many are outside, the kernel takes the program, and it leaves none of them out", () => {
+  test("with any number of processes outside, the kernel takes the program, and it leaves none of them out", () => {
     const outside = Array.from({ length: 3_000 }, (_, n) => 1 + 7 * n + (n % 3));
     const program = programOf(1, outside);
     expect(program.length / 8).toBeLessThanOrEqual(4096);
@@ -238,7 +239,7 @@ describe.each(["x64", "arm64"] as const)("the filter on %s", (arch) => {
   });
 });
 
-test("numbers are held by as few ranges as they are wanted in", () => {
+test("numbers are held by at most the wanted number of ranges", () => {
   const list = fc.uniqueArray(fc.integer({ min: 1, max: 200 }), { maxLength: 100 });
   fc.assert(
     fc.property(list, fc.integer({ min: 1, max: 50 }), (numbers, count) => {
@@ -247,7 +248,7 @@ test("numbers are held by as few ranges as they are wanted in", () => {
       const isIn = (number: number): boolean =>
         ranges.some(([first, last]) => first <= number && number <= last);
       expect(numbers.every(isIn)).toBe(true);
-      // Nothing else, unless there are too many.
+      // The ranges hold nothing else, unless there are too many.
       const held = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
       const enough = rangesOf(numbers, numbers.length).length;
       if (enough <= count) expect(held).toBe(numbers.length);
@@ -255,7 +256,7 @@ test("numbers are held by as few ranges as they are wanted in", () => {
   );
 });
 
-test("a step is told to the launcher by name, number, result and arguments", () => {
+test("a step is encoded for the launcher by name, number, result and arguments", () => {
   const step = {
     call: "prctl",
     args: [38, { bytes: Buffer.from([1, 255]) }, { result: "x" }],
@@ -268,7 +269,7 @@ test("a step is told to the launcher by name, number, result and arguments", () 
   expect(() => encodeSyscall({ call: "chmod", args: [] }, "arm64")).toThrow("There is no chmod on arm64");
 });
 
-/** Runs a filter on a call, as seccomp does. @returns the error that the call ends with; 0: it is made */
+/** Runs a filter on a call, as seccomp does. @returns the error that the call ends with; 0 if it is allowed */
 function run(program: Uint8Array, arch: Architecture, number: number, args: readonly number[]): number {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(number, 0);

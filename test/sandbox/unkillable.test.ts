@@ -1,4 +1,4 @@
-/** A process that the launcher has to kill and cannot: one of root's, started by a worker that is not root. */
+/** A process that the launcher has to kill and cannot: it belongs to root, and its worker is not root. */
 import { readFileSync } from "node:fs";
 import { chmod, chown, copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -45,7 +45,7 @@ beforeAll(async () => {
   return () => rm(directory, { recursive: true });
 });
 
-/** Starts the process, for so many seconds, and goes on when it is root's. */
+/** Starts the process for this many seconds, and goes on when it belongs to root. */
 const begin = (seconds: number): string => `
   ${program} -e '$< = 0; sleep ${seconds}' &
   until grep -q "^Uid:.0.0" /proc/$!/status; do :; done`;
@@ -60,7 +60,7 @@ describe.runIf(isRoot)("a process that cannot be killed", () => {
     await until(() => !isThere());
   });
 
-  test("keeps no command from beginning, and no lease from ending", async () => {
+  test("keeps no command from starting, and no lease from expiring", async () => {
     let isGivenUp = false;
     const lost = run(`${begin(15)}\nkill -9 $PPID\nsleep 300`);
     void lost.then(() => (isGivenUp = true));
@@ -74,14 +74,14 @@ describe.runIf(isRoot)("a process that cannot be killed", () => {
     await until(() => !isThere());
   });
 
-  test("keeps no command from beginning after the launcher was killed: there is another one", async () => {
+  test("keeps no command from starting after the launcher was killed, because there is a new launcher", async () => {
     let [isGivenUp, supervisor] = [false, 0];
     const lost = run(`${begin(8)}\necho $PPID\nkill -9 ${LAUNCHER}\nsleep 300`, undefined, (text) => {
       supervisor = Number(text);
     });
     void lost.then(() => (isGivenUp = true));
     await until(() => supervisor > 0 && isDead(supervisor));
-    // What the keeper said before it killed it is read by then.
+    // By then the worker has read what the keeper said before it killed the supervisor.
     for (let n = 0; n < 2; n++) await new Promise(setImmediate);
     expect(await run("echo here")).toMatchObject({ exitCode: 0, output: "here\n" });
     expect(isGivenUp).toBe(false);

@@ -74,7 +74,7 @@ describe.concurrent("the demo agent", () => {
     ]);
   });
 
-  test("tells in later messages what it understands", async () => {
+  test("explains its commands in answer to later messages", async () => {
     const { messages } = await converse("Hello!", readOnly);
     const later = await converse("How are you?", readOnly, messages);
     expect(later.calls).toEqual([]);
@@ -97,7 +97,7 @@ describe.concurrent("the demo agent", () => {
     expect(turn.calls).toEqual([{ name: "write", input: { path: "notes/a.txt", content: "some words\n" } }]);
   });
 
-  test("delegates", async () => {
+  test("delegates tasks to sub-agents when it is told to", async () => {
     const turn = await converse("delegate: run: ls ; count the files", { spawn_agents: () => "both done" });
     expect(turn.calls).toEqual([
       { name: "spawn_agents", input: { tasks: [{ task: "run: ls" }, { task: "count the files" }] } },
@@ -126,13 +126,13 @@ describe.concurrent("the demo agent", () => {
     expect(turn.text).toContain("written");
   });
 
-  test("leaves it at that when the upgrade is denied", async () => {
+  test("does not try again when the upgrade is denied", async () => {
     const turn = await converse("write: a b", guarded({ error: "Denied by the user." }));
     expect(turn.calls.map(({ name }) => name)).toEqual(["write", "request_mode_upgrade"]);
     expect(turn.text).toContain("Denied by the user.");
   });
 
-  test("as a sub-agent does its task with one call and submits the result", async () => {
+  test("does its task with one call as a sub-agent, and submits the result", async () => {
     const submit = { submit_result: () => "" };
     const turn = await converse("run: ls", { ...readOnly, ...submit });
     expect(turn.calls).toMatchObject([

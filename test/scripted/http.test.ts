@@ -1,4 +1,4 @@
-/** Headers, routes and bodies: what is decided before anything is validated or scripted. */
+/** Headers, routes and bodies: the decisions before a request is validated or scripted. */
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../local/scripted/messages.ts";
 import { say } from "../../local/scripted/script.ts";
@@ -41,7 +41,7 @@ describe.concurrent("headers", () => {
     });
   });
 
-  test("a request of the version before is accepted", async () => {
+  test("a request of the previous version is accepted", async () => {
     const headers = { ...HEADERS, "anthropic-version": "2023-06-01" };
     expect(await post(server(), ask("Hello."), "/v1/messages", headers)).toMatchObject({ status: 200 });
   });
@@ -111,7 +111,7 @@ describe.concurrent("routes", () => {
     });
   });
 
-  test("anything else is 404", async () => {
+  test("any other route is 404", async () => {
     expect(await post(server(), ask("Hello."), "/v1/complete")).toMatchObject({
       status: 404,
       body: { error: { type: "not_found_error" } },

@@ -33,7 +33,7 @@ test("reads lossy and lossless WebP", () => {
   expect(readImageHeader(lossless)).toEqual({ mediaType: "image/webp", width: 640, height: 480 });
 });
 
-test("anything else is no image", () => {
+test("other bytes are not an image", () => {
   for (const bytes of ["", "x", "<svg/>", "\xff\xd8\xff\xd9", "RIFF....WAVE................"])
     expect(readImageHeader(Buffer.from(bytes, "latin1"))).toBeNull();
 });

@@ -26,7 +26,7 @@ async function start(port: number): Promise<{ child: ChildProcess; url: string }
 }
 
 test.each(["SIGTERM", "SIGINT"] as const)(
-  "%s ends it within a second, with a stream open",
+  "%s ends the server within a second, with a stream open",
   async (signal) => {
     const { child, url } = await start(0);
     const client = new Anthropic({ baseURL: url, apiKey: "any", maxRetries: 0 });
@@ -45,7 +45,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
   },
 );
 
-test("it listens on the port that it is given", async () => {
+test("the server listens on the port that it is given", async () => {
   const port = await freePort();
   expect((await start(port)).url).toBe(`http://127.0.0.1:${port}`);
 });

@@ -1,4 +1,4 @@
-/** What the API refuses, this server refuses: each case is one defect, and the same request without it passes. */
+/** This server refuses what the API refuses. Each case is one defect; the same request without it passes. */
 import { describe, expect, test } from "vitest";
 import type { Json, JsonObject } from "../../local/scripted/messages.ts";
 import { MAX_IMAGE_BYTES } from "../../local/scripted/images.ts";

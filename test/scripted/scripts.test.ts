@@ -1,4 +1,4 @@
-/** Which script answers, and what the server remembers. */
+/** The choice of the script that answers, and the record that the server keeps. */
 import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say } from "../../local/scripted/script.ts";
@@ -54,7 +54,7 @@ describe.concurrent("scripts", () => {
     });
   });
 
-  test("have a name each", () => {
+  test("have unique names", () => {
     server().script("once", []);
     expect(() => server().script("once", [])).toThrow(/already/);
   });
@@ -90,7 +90,7 @@ describe.concurrent("the record", () => {
     expect(() => request.body).toThrow(/nonsense/);
   });
 
-  test("tells of requests that are still to come", async () => {
+  test("resolves with requests that are still to come", async () => {
     const tag = server().script("later", () => say("x"));
     const next = server().nextRequest("later");
     const second = server().nextRequest("later", 2);
@@ -101,7 +101,7 @@ describe.concurrent("the record", () => {
     expect(server().requestsOf("later")).toHaveLength(2);
   });
 
-  test("tells that the client closed the connection, and stops answering", async () => {
+  test("shows that the client closed the connection, and stops answering", async () => {
     const gate = hold();
     const tag = server().script("closed", [say("x", gate, "y")]);
     const abort = new AbortController();
@@ -114,7 +114,7 @@ describe.concurrent("the record", () => {
   });
 });
 
-test("a server that lives long forgets, and still counts", async () => {
+test("a server forgets old requests, and still counts them", async () => {
   const other = await startScriptedServer({ remember: 2 });
   try {
     const tag = other.script("many", (_request, n) => say(String(n)));
@@ -126,7 +126,7 @@ test("a server that lives long forgets, and still counts", async () => {
 });
 
 describe.concurrent("the end of the server", () => {
-  test("cuts held streams and tells who still waits for a request", async () => {
+  test("cuts held streams, and rejects those who still wait for a request", async () => {
     const other = await startScriptedServer();
     const gate = hold();
     const tag = other.script("held", [say(gate)]);

@@ -1,4 +1,4 @@
-/** The real SDK against the server: each is written without the other. */
+/** The real SDK against the server. Neither was written with the other. */
 import Anthropic from "@anthropic-ai/sdk";
 import { describe, expect, test } from "vitest";
 import { failHere, hold } from "../../local/scripted/cues.ts";

@@ -226,7 +226,7 @@ describe.concurrent("a response that is not streamed", () => {
     });
   });
 
-  test("fails instead of breaking off", async () => {
+  test("fails as a whole instead of breaking off", async () => {
     const tag = server().script("whole fail", [say("x", failHere("overloaded_error"))]);
     expect(await post(server(), ask(tag))).toMatchObject({
       status: 529,
@@ -248,7 +248,7 @@ describe.concurrent("an error", () => {
     });
   });
 
-  test("tells when to come again", async () => {
+  test("says when to try again", async () => {
     const tag = server().script("rate limit", [rateLimited(7)]);
     const reply = await post(server(), ask(tag));
     expect(reply).toMatchObject({ status: 429, body: { error: { type: "rate_limit_error" } } });

@@ -1,4 +1,4 @@
-/** Owns: what the tests of the scripted server share: a server a file, requests by plain fetch, SSE parsing. */
+/** Owns: helpers for the tests of the scripted server: one server per file, requests by plain fetch, SSE parsing. */
 import { createServer } from "node:net";
 import { afterAll, beforeAll } from "vitest";
 import Anthropic from "@anthropic-ai/sdk";
@@ -49,7 +49,7 @@ export async function post(
   return { status: response.status, headers: response.headers, body: (await response.json()) as JsonObject };
 }
 
-/** Opens a stream; events as they come. Throws as fetch does when the connection is cut. */
+/** Opens a stream and yields its events as they come. Throws as fetch does when the connection is cut. */
 export async function* stream(
   server: ScriptedServer,
   body: JsonObject,

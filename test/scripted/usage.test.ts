@@ -1,4 +1,4 @@
-/** The model of the prompt cache: what is paid in full, written, and read. */
+/** The model of the prompt cache: the tokens that are paid in full, written, and read. */
 import { describe, expect, test } from "vitest";
 import type { BlockParam, MessagesRequest } from "../../local/scripted/messages.ts";
 import { say } from "../../local/scripted/script.ts";
@@ -18,7 +18,7 @@ const total = (usage: object): number =>
   Object.values(usage).reduce((sum: number, count: unknown) => sum + Number(count), 0);
 
 describe("the prompt cache", () => {
-  test("has nothing without a breakpoint", () => {
+  test("holds nothing without a breakpoint", () => {
     const cache = new PromptCache();
     cache.read(request([text(long)]));
     expect(cache.read(request([text(long)])).usage).toMatchObject({
@@ -42,7 +42,7 @@ describe("the prompt cache", () => {
     expect(total(second)).toBe(countTokens(request([text(long, true), text("tail")])));
   });
 
-  test("a growing conversation reads what it had and writes what is new", () => {
+  test("is read for the old part of a growing conversation, and written for the new part", () => {
     const cache = new PromptCache();
     const { cache_creation_input_tokens: written } = cache.read(request([text(long, true)])).usage;
     const { usage: grown } = cache.read(request([text(long), text("more of it", true)]));
@@ -80,7 +80,7 @@ describe("the prompt cache", () => {
     expect(after(20)).toBe(0);
   });
 
-  test("knows what the best breakpoints could have read, and the ratio of what was", () => {
+  test("knows how much the best breakpoints could have read, and the ratio that was read", () => {
     const cache = new PromptCache();
     expect(cache.read(request([text(long)])).use).toEqual({ read: 0, possible: 0 });
     const without = cache.read(request([text(long), text("tail", true)])).use;
@@ -92,7 +92,7 @@ describe("the prompt cache", () => {
     expect(hitRatio([])).toBe(1);
   });
 
-  test("forgets after five minutes, or an hour when asked; a read prolongs", () => {
+  test("forgets after five minutes, or an hour on request; a read renews the time", () => {
     let now = 0;
     const cache = new PromptCache(() => now);
     const short = request([text(long, true)]);

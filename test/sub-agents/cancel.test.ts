@@ -1,4 +1,4 @@
-/** A cancel of the parent at each stage of its sub-agents: all of them end, and idle is said after the last death. */
+/** A cancel of the parent at each stage of its sub-agents: all of them end, and only then is the parent idle. */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -11,18 +11,18 @@ import { isDead, pidIn } from "../support/processes.ts";
 import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
 
-const system = await startSystem();
+const system = await startSystem({ hasSandbox: false });
 
 const submit = (result: string) => toolCall("submit_result", { result });
 
-/** A command that lasts and traps what it can, and the id of its shell. */
+/** A long command that traps every signal that it can, and the id of its shell. */
 function lasting() {
   const file = join(system.cwd, randomUUID());
   const command = `trap "" TERM HUP; (setsid sleep 300 &); echo $$ > ${file}; while :; do sleep 1; done`;
   return { call: toolCall("bash", { command }), pid: () => pidIn(file) };
 }
 
-/** Every sub-agent that has a row is at its end, and no workflow of theirs is left. */
+/** Waits until no sub-agent that has a row has an open workflow. Returns the kinds of their states. */
 async function expectEnded(family: Family): Promise<readonly string[]> {
   const kinds: string[] = [];
   for (const child of await family.children()) {
@@ -32,7 +32,7 @@ async function expectEnded(family: Family): Promise<readonly string[]> {
   return kinds.sort();
 }
 
-/** Closing comes a moment after the last commit. */
+/** Asks until the answer is yes: a workflow closes a moment after its last commit. */
 async function closed(ask: () => Promise<boolean>): Promise<void> {
   while (!(await ask())) await new Promise((resolve) => setTimeout(resolve, 10));
 }
@@ -62,7 +62,7 @@ const stages: Readonly<
 };
 
 describe("a cancel of the parent", () => {
-  test.for(Object.entries(stages))("with a sub-agent %s", async ([, stage]) => {
+  test.for(Object.entries(stages))("ends a sub-agent %s, before the parent is idle", async ([, stage]) => {
     const { script, met } = stage();
     const family = await spawnFamily(system, [{ script }], { calls: [toolCall("ls", {})] });
     const found = await met(family);
@@ -79,7 +79,7 @@ describe("a cancel of the parent", () => {
     await family.parent.untilState("idle");
   });
 
-  test("with sub-agents at different stages, some finished and some that wait for a place", async () => {
+  test("ends sub-agents at different stages, keeps finished ones, and starts none that wait for a place", async () => {
     const { call, pid } = lasting();
     const held = [hold(), hold(), hold(), hold(), hold(), hold()];
     const family = await spawnFamily(system, [
@@ -106,11 +106,11 @@ describe("a cancel of the parent", () => {
       "Failed (auth)",
       ...Array.from({ length: 14 }, () => "Failed (interrupted)"),
     ]);
-    // Those that waited never began.
+    // The sub-agents that waited for a place never began.
     expect(kinds.length).toBeLessThanOrEqual(10);
   });
 
-  test("at the very moment in which they start", async () => {
+  test("ends sub-agents at the very moment in which they start", async () => {
     for (let n = 0; n < 10; n++) {
       const family = await spawnFamily(
         system,
@@ -127,7 +127,7 @@ describe("a cancel of the parent", () => {
     }
   });
 
-  test("while one ends by itself: whoever is first, its outcome is kept once", async () => {
+  test("keeps one outcome of a sub-agent that ends by itself at the same time", async () => {
     for (let n = 0; n < 5; n++) {
       const held = hold();
       const family = await spawnFamily(system, [{ script: [say("… ", held, submit("just in time"))] }]);
@@ -141,7 +141,7 @@ describe("a cancel of the parent", () => {
   });
 });
 
-describe("what takes the sub-agents along", () => {
+describe("sub-agents end with their parent", () => {
   test("archiving the parent stops and archives them, and a message brings them back", async () => {
     const { call, pid } = lasting();
     const family = await spawnFamily(system, [
@@ -198,7 +198,7 @@ describe("what takes the sub-agents along", () => {
       await closed(async () => (await one.describe()).status.name !== "RUNNING");
   });
 
-  test("a parent whose row is gone ends, whatever it is asked then", async () => {
+  test("a parent whose row is gone ends, whatever signals it gets then", async () => {
     const held = hold();
     const family = await spawnFamily(system, [{ script: [say("… ", held)] }]);
     await held.reached;
@@ -219,10 +219,10 @@ describe("what takes the sub-agents along", () => {
   });
 
   test.for([
-    // The server gives it those that it had started; those that it had not are of an earlier life.
-    { when: "before it had started them", outcome: "Failed (interrupted)", ends: "failed" },
-    { when: "after it", outcome: "Succeeded", ends: "completed" },
-  ])("a parent whose workflow is reset to $when: they end, and it hears of it", async ({ outcome, ends }) => {
+    // The new run gets the sub-agents that it had started by then. The others belong to the earlier run.
+    { when: "before their start", outcome: "Failed (interrupted)", ends: "failed" },
+    { when: "after their start", outcome: "Succeeded", ends: "completed" },
+  ])("after a reset of the parent to $when they end, and it gets the outcomes", async ({ outcome, ends }) => {
     const holds = [hold(), hold()];
     const family = await spawnFamily(
       system,
@@ -242,7 +242,7 @@ describe("what takes the sub-agents along", () => {
     expect(outcomesIn((await family.report()).text)).toEqual([outcome, outcome]);
   });
 
-  test("a parent whose workflow is terminated: they are cancelled, and it goes on with the next message", async () => {
+  test("after the parent is terminated, they are cancelled, and it goes on with the next message", async () => {
     const { call, pid } = lasting();
     const family = await spawnFamily(system, [{ script: [say("Now. ", call)] }]);
     const shell = await pid();

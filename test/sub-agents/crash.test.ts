@@ -1,4 +1,4 @@
-/** Nothing that dies ends a sub-agent or loses its result: workers killed with sub-agents at different stages. */
+/** Workers killed with sub-agents at different stages: no such death ends a sub-agent or loses its result. */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -12,6 +12,7 @@ import { createInputFor } from "../support/create-input.ts";
 import { isDead, pidIn } from "../support/processes.ts";
 import { startSystem, type System } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
+import { withoutLandlock } from "../support/without-landlock.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 
 const SLOW = 120_000;
@@ -53,11 +54,11 @@ async function atEveryStage(system: System): Promise<{ readonly family: Family; 
 }
 
 test(
-  "a worker killed with sub-agents at every stage: another goes on with each",
+  "when a worker is killed with sub-agents at every stage, another goes on with each",
   { timeout: SLOW },
   async () => {
-    const system = await startSystem({ workers: 0 });
-    const killed = await startWorkerProcess(system);
+    const system = await startSystem({ workers: 0, hasSandbox: false });
+    const killed = await startWorkerProcess(system, {}, withoutLandlock());
     const { family, pid } = await atEveryStage(system);
     await system.startWorker();
     killed.signal("SIGKILL");
@@ -65,7 +66,7 @@ test(
     expect(status).toBe("completed");
     expect(outcomesIn(text)).toEqual(Array.from({ length: 10 }, () => "Succeeded"));
     await until(() => isDead(pid));
-    // Its tool was not run a second time: the model reads that nobody knows how far it came.
+    // Its tool was not run a second time. The model reads that the outcome is unknown.
     const tool = await family.children();
     const interrupted = (await Promise.all(tool.map((child) => child.results())))
       .flat()
@@ -81,11 +82,11 @@ test(
 );
 
 test.for(["idle", "resume"] as const)(
-  "a restart of the whole system, policy %s",
+  "after a restart of the system with policy %s the parent gets an outcome of every sub-agent",
   { timeout: SLOW },
   async (policy) => {
-    const system = await startSystem({ workers: 0 });
-    const killed = await startWorkerProcess(system);
+    const system = await startSystem({ workers: 0, hasSandbox: false });
+    const killed = await startWorkerProcess(system, {}, withoutLandlock());
     const { family } = await atEveryStage(system);
     killed.signal("SIGKILL");
     await killed.exited;
@@ -115,15 +116,15 @@ test.for(["idle", "resume"] as const)(
   },
 );
 
-test("sub-agents that no worker had begun when the whole system went down begin after it", async () => {
-  const system = await startSystem({ workers: 0 });
+test("sub-agents that no worker had begun when the system went down begin after the restart", async () => {
+  const system = await startSystem({ workers: 0, hasSandbox: false });
   const first = await system.startWorker();
   const parent = await TestConversation.open(system);
   await first.stop();
   // Temporal knows of them, Postgres does not.
   const started = await Promise.all(Array.from({ length: 5 }, () => startChildOf(parent, system)));
   const { databaseUrl, taskQueue } = system.config;
-  // What Temporal lists may be seconds old.
+  // Temporal's list may be seconds old.
   const announce = () => sendRestarted({ client: system.temporal, databaseUrl, taskQueue, policy: "resume" });
   await until(async () => (await announce()).told > started.length);
   await system.startWorker();
@@ -131,7 +132,7 @@ test("sub-agents that no worker had begun when the whole system went down begin 
   expect(outcomes).toEqual(started.map(() => ({ success: true, result: "as if nothing had happened" })));
 });
 
-/** As its workflow does it. */
+/** Starts a sub-agent as the parent's workflow does. */
 function startChildOf({ id: parentId }: TestConversation, system: System) {
   const id = randomUUID();
   const tag = system.model.script(id, [say(submit("as if nothing had happened"))]);
@@ -146,7 +147,7 @@ function startChildOf({ id: parentId }: TestConversation, system: System) {
 }
 
 test("a database that is away while sub-agents work loses none of them", { timeout: SLOW }, async () => {
-  const system = await startSystem();
+  const system = await startSystem({ hasSandbox: false });
   const held = [hold(), hold()];
   const family = await spawnFamily(
     system,

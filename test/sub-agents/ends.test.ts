@@ -1,4 +1,4 @@
-/** Each of the ways in which a sub-agent ends, exactly once, and what its parent reads of it (REQ-BED-008, 024). */
+/** Each way in which a sub-agent ends, exactly once, and the outcome that its parent reads (REQ-BED-008, 024). */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -11,18 +11,18 @@ import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
 
-const system = await startSystem();
+const system = await startSystem({ hasSandbox: false });
 
 const submit = (result: string, success = true) => toolCall("submit_result", { result, success });
 
-/** A command that lasts, and the id of its shell. */
+/** A long command, and the id of its shell. */
 function lasting() {
   const file = join(system.cwd, randomUUID());
   const call = toolCall("bash", { command: `(setsid sleep 300 &); echo $$ > ${file}; sleep 300` });
   return { call, pid: () => pidIn(file) };
 }
 
-/** The one sub-agent of a family, its parent's report, and that it was told of once. */
+/** The only sub-agent of a family and its parent's report. Checks that its end was announced once. */
 async function endOf(family: Family) {
   const { status, text } = await family.report();
   await family.parent.untilState("idle");
@@ -39,7 +39,7 @@ const spawnOne = (script: readonly Answer[], timeoutSeconds?: number): Promise<F
   spawnFamily(system, [timeoutSeconds === undefined ? { script } : { script, timeoutSeconds }]);
 
 describe("a sub-agent ends", () => {
-  test("when it submits: what comes after it in the response is skipped", async () => {
+  test("when it submits: later calls in the response are skipped", async () => {
     const family = await spawnOne([say(submit("all of it"), toolCall("bash", { command: "echo never" }))]);
     const { outcome, state, types } = await endOf(family);
     expect(outcome).toEqual(["Succeeded"]);
@@ -47,13 +47,13 @@ describe("a sub-agent ends", () => {
     expect(types).toEqual(["user", "agent", "tool", "tool", "run_stop"]);
   });
 
-  test("when it submits that it could not", async () => {
+  test("when it submits that it did not succeed", async () => {
     const { outcome, state } = await endOf(await spawnOne([say(submit("no way", false))]));
     expect(outcome).toEqual(["Did not succeed"]);
     expect(state).toMatchObject({ kind: "completed", success: false });
   });
 
-  test("when it stops without submitting: it is reminded twice, and then has failed", async () => {
+  test("when it stops without submitting: it is reminded twice, and then it has failed", async () => {
     const family = await spawnOne([say("Done."), say("Done, I said."), say("What?")]);
     const { text, outcome, types } = await endOf(family);
     expect(outcome).toEqual(["Failed (unknown)"]);
@@ -61,12 +61,12 @@ describe("a sub-agent ends", () => {
     expect(types).toEqual(["user", "agent", "system", "agent", "system", "agent", "error", "run_stop"]);
   });
 
-  test("when a reminder helps, with a result", async () => {
+  test("with a result when it submits after a reminder", async () => {
     const { outcome } = await endOf(await spawnOne([say("Done."), say(submit("here it is"))]));
     expect(outcome).toEqual(["Succeeded"]);
   });
 
-  test("when the model's provider refuses", async () => {
+  test("when the model's provider refuses its request", async () => {
     const { text, outcome } = await endOf(await spawnOne([fail("authentication_error")]));
     expect(outcome).toEqual(["Failed (auth)"]);
     expect(text).toContain("Failed (auth): ");
@@ -89,7 +89,7 @@ describe("a sub-agent ends", () => {
     expect(system.model.requestsOf(family.names.children[0] ?? null)).toHaveLength(1);
   });
 
-  test("when its time is over, with all that it had started", async () => {
+  test("when its timeout expires, with all processes that it had started", async () => {
     const { call, pid } = lasting();
     const family = await spawnOne([say("Now. ", call)], 1);
     const shell = await pid();
@@ -100,13 +100,13 @@ describe("a sub-agent ends", () => {
     expect(isDead(shell)).toBe(true);
   });
 
-  test("when its time is over in a request", async () => {
+  test("when its timeout expires in a request", async () => {
     const { outcome, text } = await endOf(await spawnOne([say("… ", hold())], 0.3));
     expect(outcome).toEqual(["Failed (interrupted)"]);
     expect(text).toContain("Timed out");
   });
 
-  test("in time, and the limit is forgotten", async () => {
+  test("before its timeout, which then has no effect", async () => {
     const { outcome } = await endOf(await spawnOne([say(submit("quick"))], 3_600));
     expect(outcome).toEqual(["Succeeded"]);
   });
@@ -156,7 +156,7 @@ describe("a sub-agent ends", () => {
     await until(() => isDead(shell));
   });
 
-  test("when its workflow is terminated just after it had submitted: with what it submitted", async () => {
+  test("with its result when its workflow is terminated just after it has submitted", async () => {
     const family = await spawnOne([say(submit("in time"))]);
     const child = await family.child(1);
     await child.untilState("completed");

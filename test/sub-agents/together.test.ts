@@ -1,4 +1,4 @@
-/** REQ-BED-008, 009: several sub-agents at once, their results in the parent's hands, and what they may not do. */
+/** REQ-BED-008, 009: several sub-agents at once, their results at the parent, and the tools that they do not have. */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -9,14 +9,14 @@ import { textOf } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily, spawning } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
 
-const system = await startSystem();
+const system = await startSystem({ hasSandbox: false });
 
 const submit = (result: string) => toolCall("submit_result", { result });
 const done = (result: string): Answer => say(submit(result));
 const bash = (command: string) => toolCall("bash", { command });
 
 describe("sub-agents", () => {
-  test("8 work at the same time: none goes on before all have asked", async () => {
+  test("8 work at the same time: all have a request in flight before one goes on", async () => {
     const holds = Array.from({ length: 8 }, () => hold());
     const family = await spawnFamily(
       system,
@@ -26,12 +26,12 @@ describe("sub-agents", () => {
     for (const held of holds.toReversed()) held.release();
     const { status, text } = await family.report();
     expect(status).toBe("completed");
-    // In the order of the tasks, whoever was first.
+    // In the order of the tasks, whichever ended first.
     expect(text.match(/result \d/g)).toEqual(holds.map((_, n) => `result ${n + 1}`));
     await family.parent.untilState("idle");
   });
 
-  test("of 16 at most 8 work at once, and each that ends makes room for one", async () => {
+  test("at most 8 of 16 work at once, and each that ends makes room for the next", async () => {
     const holds = Array.from({ length: 16 }, () => hold());
     let [working, most] = [0, 0];
     const family = await spawnFamily(
@@ -56,7 +56,7 @@ describe("sub-agents", () => {
     expect(await family.children()).toHaveLength(16);
   });
 
-  test("16 that print 1 MB each: every result arrives, and the parent's is bounded", async () => {
+  test("16 that print 1 MB each deliver every result, and the parent's result is bounded", async () => {
     const tasks = Array.from({ length: 16 }, () => ({
       script: [say(bash("head -c 1000000 /dev/zero | tr '\\0' x")), done("y".repeat(100_000))],
     }));
@@ -65,13 +65,13 @@ describe("sub-agents", () => {
     expect(status).toBe("completed");
     expect(outcomesIn(text)).toEqual(tasks.map(() => "Succeeded"));
     expect(text.match(/83616 characters cut/g)).toHaveLength(16);
-    // All of what was submitted is with the sub-agent itself.
+    // The sub-agent itself keeps all of its submission.
     const [first] = await family.children();
     const { state } = (await first?.stored())?.conversation ?? {};
     expect(state).toMatchObject({ kind: "completed", result: "y".repeat(100_000) });
   });
 
-  test("two parents at once keep their own", async () => {
+  test("two parents at once each get the results of their own sub-agents", async () => {
     const ask = (who: string) =>
       spawnFamily(
         system,
@@ -106,7 +106,7 @@ describe("sub-agents", () => {
     ]);
   });
 
-  test("two calls in one response: one after the other", async () => {
+  test("two calls in one response run one after the other", async () => {
     const held = hold();
     const second = spawning(system, [{ script: [done("two")] }]);
     const family = await spawnFamily(system, [{ script: [say("… ", held, submit("one"))] }], {
@@ -119,7 +119,7 @@ describe("sub-agents", () => {
     expect((await family.report(2)).text).toContain("two");
   });
 
-  test("REQ-BED-009, 018: what a sub-agent does not have is a failed result, and it goes on", async () => {
+  test("REQ-BED-009, 018: a tool that a sub-agent does not have gives a failed result, and it goes on", async () => {
     const family = await spawnFamily(system, [
       {
         script: [

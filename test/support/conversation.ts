@@ -1,6 +1,6 @@
 /**
- * Owns: driving one conversation through its workflow's own interface, as the API does, and waiting for what is
- * committed. For tests below HTTP.
+ * Owns: driving one conversation through its workflow's own interface, as the API does, and waiting for commits. For
+ * tests below HTTP.
  */
 import { randomUUID } from "node:crypto";
 import type { Client } from "@temporalio/client";
@@ -32,7 +32,7 @@ export class TestConversation {
     this.id = id;
   }
 
-  /** @param changes of a conversation that may do everything. */
+  /** @param changes to a conversation that may do everything. */
   static async open(system: System, changes: CreateInputChanges = {}): Promise<TestConversation> {
     const conversation = new TestConversation(system);
     reportOnFailure(conversation);
@@ -70,7 +70,7 @@ export class TestConversation {
     return this.#update(contract.triggerContinuationUpdate, { triggerContinuation: true });
   }
 
-  /** Of one that does not run, it starts the workflow; one that its worker overlooked is sent again. */
+  /** Starts the workflow if it does not run. Sends an update again that its worker overlooked. */
   async #update<Ret extends contract.Accepted, Input>(
     definition: UpdateDefinition<Ret, [Input]>,
     input: Input,
@@ -89,14 +89,14 @@ export class TestConversation {
     }
   }
 
-  /** As the API: an answer counts when what it says is stored. */
+  /** As in the API, an answer counts when its revision is stored. */
   async #committed<T extends contract.Accepted>(update: Promise<T>): Promise<T> {
     const answer = await update;
     await this.until((stored) => stored.revision >= answer.revision);
     return answer;
   }
 
-  /** What is committed now. */
+  /** The conversation as it is committed now. */
   async stored(): Promise<LoadedConversation> {
     const stored = await loadConversation(this.system.db, this.id);
     if (stored === null) throw new Error(`conversation ${this.id} is not stored`);
@@ -122,7 +122,7 @@ export class TestConversation {
     return promise.finally(unsubscribe);
   }
 
-  /** Rejects when the conversation stops in an error that is not waited for: it would not leave it by itself. */
+  /** Rejects when the conversation stops in an error that is not awaited, because it would not leave it by itself. */
   async untilState<K extends State["kind"]>(kind: K): Promise<StateOf<K>> {
     const { conversation } = await this.until(({ conversation: { state } }) => {
       if (state.kind === "error" && state.kind !== kind) throw new Error(`error: ${state.message}`);
@@ -157,7 +157,7 @@ export class TestConversation {
   /**
    * Locks the row as a slow commit would; nothing of this conversation is committed until it is released.
    *
-   * @param change what becomes of the row then.
+   * @param change to the row, just before it is released.
    */
   async block(
     change: (sql: TransactionSql) => Promise<unknown> = () => Promise.resolve(),
@@ -178,7 +178,7 @@ export class TestConversation {
     };
   }
 
-  /** Resolves when so many commits of this conversation wait for the row's lock. */
+  /** Resolves when `count` commits of this conversation wait for the row's lock. */
   async untilBlocked(count: number): Promise<number[]> {
     for (;;) {
       const rows = await this.system.db.sql<{ pid: number }[]>`

@@ -1,4 +1,4 @@
-/** Owns: how tests open a conversation: by the workflow's own interface, as the API does. */
+/** Owns: how tests open a conversation through the workflow's own interface, as the API does. */
 import { WithStartWorkflowOperation } from "@temporalio/client";
 import type { ServiceConfig } from "../../config.ts";
 import { WORKFLOW_TASK_TIMEOUT_MS } from "../../protocol/timing.ts";
@@ -9,6 +9,8 @@ type Place = {
   readonly cwd: string;
 };
 
+export const NO_SANDBOX = { kind: "unavailable", reason: "Not in this test." } as const;
+
 /** A conversation that may do everything, as on a host without a sandbox. */
 export function createInputFor(system: Place, id: string): contract.CreateInput {
   return {
@@ -18,7 +20,7 @@ export function createInputFor(system: Place, id: string): contract.CreateInput 
       host: system.config.toolHost,
       model: system.config.model,
       scripted: false,
-      sandbox: { available: false, abi: null, reason: "not in this test" },
+      sandbox: NO_SANDBOX,
       parentId: null,
       continuedFrom: null,
       userInitiated: true,

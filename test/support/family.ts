@@ -17,18 +17,18 @@ export type Family = {
   readonly parent: TestConversation;
   /** The names of the scripts: the parent's and the children's, in the order of the tasks. */
   readonly names: { readonly parent: string; readonly children: readonly string[] };
-  /** Those that have a row, oldest first. */
+  /** The sub-agents that have a row, oldest first. */
   readonly children: () => Promise<readonly TestConversation[]>;
   /** The child with the `n`th task, when it has a row. */
   readonly child: (n: number) => Promise<TestConversation>;
-  /** What the parent's model reads of the n-th call's end; waits for it. */
+  /** The result of the n-th `spawn_agents` call as the parent's model reads it; waits for it. */
   readonly report: (n?: number) => Promise<{ readonly status: string; readonly text: string }>;
 };
 
 export type FamilyOptions = {
   /** Calls after `spawn_agents` in the same response. */
   readonly calls?: readonly ScriptedBlock[];
-  /** What the parent answers afterwards; then "Done." to everything. */
+  /** The answers of the parent's model afterwards; then it answers "Done." to everything. */
   readonly then?: readonly Answer[];
   readonly parent?: TestConversation;
 };
@@ -87,7 +87,7 @@ export async function spawnFamily(
   };
 }
 
-/** What each sub-agent came to, by the heads of the paragraphs: "Succeeded", "Failed (unknown)", … */
+/** The outcome of each sub-agent, by the heads of the paragraphs: "Succeeded", "Failed (unknown)", … */
 export const outcomesIn = (report: string): readonly string[] =>
   [...report.matchAll(/^(Succeeded|Did not succeed|Failed \(\w+\)): /gm)].map(([, head = ""]) => head);
 

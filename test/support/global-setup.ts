@@ -1,4 +1,4 @@
-/** Owns: what is started once for a whole test run: a PostgreSQL, a Temporal server, the workflows' bundle. */
+/** Owns: the parts that start once for a whole test run: a PostgreSQL, a Temporal server, the workflows' bundle. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -9,9 +9,9 @@ import { startTestPostgres } from "./postgres.ts";
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** Of the maintenance database; tests ask for one of their own (database.ts). */
+    /** URL of the maintenance database. Tests have databases of their own (database.ts). */
     postgresUrl: string;
-    /** Shared by the run; tests have task queues of their own (system.ts). */
+    /** Shared by the run. Tests have task queues of their own (system.ts). */
     temporalAddress: string;
     temporalBinary: string;
     bundlePath: string;

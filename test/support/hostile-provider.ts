@@ -1,6 +1,6 @@
 /**
- * Owns: a provider that misbehaves on the wire. It answers in raw bytes, as many as it gets rid of, where the scripted
- * one keeps to the protocol (local/scripted/).
+ * Owns: a provider that misbehaves on the wire. It answers in raw bytes, as many as the client takes. Not here: the
+ * scripted provider, which keeps to the protocol (local/scripted/).
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -23,12 +23,12 @@ export type HostileProvider = {
 };
 
 const MB = 1_000_000;
-/** What has no end ends here, whoever fails to end it. */
+/** Bytes at which an endless attack ends, if the client fails to end it. */
 const MOST = 400 * MB;
 
 /**
  * @param attackOf names the attack that a request is answered with, from its body.
- * @param otherwise answers a request that no attack is named for.
+ * @param otherwise answers a request that names no attack.
  */
 export async function startHostileProvider(
   attackOf: (body: string, request: IncomingMessage) => readonly [name: string, attack: Attack] | null,
@@ -84,7 +84,7 @@ export async function startHostileProvider(
   };
 }
 
-/** Resolves also when it is closed. */
+/** Resolves when the socket has room, and also when it is closed. */
 async function roomIn(socket: Socket): Promise<void> {
   const done = new AbortController();
   const { signal } = done;
@@ -95,7 +95,7 @@ async function roomIn(socket: Socket): Promise<void> {
   }
 }
 
-/** An answer begins; it ends with its connection. */
+/** The head of an answer, which ends with its connection. */
 export const HEAD = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 export const event = (data: { readonly type: string; readonly [field: string]: unknown }): string =>
@@ -126,7 +126,7 @@ const delta = (fields: object): string => event({ type: "content_block_delta", i
 const DELTA = delta({ type: "text_delta", text: "x" });
 const MANY = 3_000_000;
 
-/** What a provider may do to whoever listens to it. */
+/** The attacks of a provider on its client. */
 export const ATTACKS = {
   "a line without end": flood(`${HEAD}${BEGINNING}event: content_block_delta\ndata: `, "x", 100 * MB),
   "an event without end": flood(

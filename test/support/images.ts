@@ -1,4 +1,4 @@
-/** Owns: real images for tests, made anew: of any size and format, each different from the others. */
+/** Owns: real images for tests, generated in any size and format, each different from the others. */
 import sharp from "sharp";
 
 export type Format = "png" | "jpeg" | "gif" | "webp";
@@ -12,7 +12,7 @@ export type ImageOptions = {
   readonly noise?: boolean;
 };
 
-/** An image that is still to be written. */
+/** An image that is not encoded yet. */
 export function pixels({ width = 40, height = 30, seed = 1, noise = false }: ImageOptions = {}) {
   const data = Buffer.alloc(width * height * 3);
   let random = seed;
@@ -23,11 +23,11 @@ export function pixels({ width = 40, height = 30, seed = 1, noise = false }: Ima
   return sharp(data, { raw: { width, height, channels: 3 } });
 }
 
-/** The bytes of a file. */
+/** The bytes of an image file. */
 export const encodedImage = (format: Format, options: ImageOptions = {}): Promise<Buffer> =>
   pixels(options).toFormat(format).toBuffer();
 
-/** As a client sends it. */
+/** An image as a client sends it. */
 export async function sentImage(format: Format = "png", options: ImageOptions = {}) {
   return {
     mediaType: `image/${format}`,

@@ -1,6 +1,6 @@
 /**
- * Owns: one activity under a lease with a worker of its own, without a conversation, and the way by which that worker
- * hears of its tasks and beats, which a test can break.
+ * Owns: one activity under a lease with a worker of its own, without a conversation. The worker's tasks and heartbeats
+ * go through a proxy, which a test can break.
  */
 import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
@@ -12,7 +12,7 @@ import { startProxy } from "./tcp-proxy.ts";
 
 const SHUTDOWN_MS = 60_000;
 
-/** With the file: of tests that run at once, a hook that is registered inside of one may be run after another. */
+/** Run at the end of the file: a hook registered inside a concurrent test may be run after another test. */
 const ends: (() => Promise<unknown>)[] = [];
 afterAll(async () => {
   await Promise.all(ends.map((end) => end()));
@@ -37,7 +37,7 @@ export async function leasedActivity(body: (lease: ActivityLease) => Promise<unk
       await proxy.cut();
     });
   };
-  /** Once, with the times that effects have. */
+  /** Orders the activity once, with the timeouts that effects have. */
   const order = () =>
     client.activity.start("leased", {
       ...{ id: randomUUID(), taskQueue, args: [] },

@@ -1,4 +1,4 @@
-/** Owns: which ports processes listen on, by the kernel's own tables. */
+/** Owns: the ports that processes listen on, by the kernel's own tables. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 export type Port = {
@@ -6,12 +6,12 @@ export type Port = {
   readonly ip: string;
   readonly port: number;
   readonly pid: number;
-  /** Of the process. */
+  /** Command line of the process. */
   readonly command: string;
 };
 
 const TABLES = { tcp: "tcp", tcp6: "tcp", udp: "udp", udp6: "udp" } as const;
-/** A listening TCP socket; a UDP socket that is connected to nobody. */
+/** The kernel's codes of a listening TCP socket and of an unconnected UDP socket. */
 const OPEN = { tcp: "0A", udp: "07" } as const;
 
 /** Every port that one of the processes listens on, once. */
@@ -37,13 +37,13 @@ function socketsOf(pid: number): readonly string[] {
     try {
       return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? [];
     } catch {
-      // Closed meanwhile.
+      // The descriptor was closed meanwhile.
       return [];
     }
   });
 }
 
-/** The kernel writes each four bytes of an address as a number of this machine's, which has the low byte first. */
+/** The kernel writes each four bytes of an address as a number in this machine's byte order, low byte first. */
 function addressOf(hex: string): string {
   const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => [...Buffer.from(word, "hex")].reverse());
   if (bytes.length === 4) return bytes.join(".");

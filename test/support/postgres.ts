@@ -11,7 +11,7 @@ import { isDead } from "./processes.ts";
 export const TEMPLATE = "bedrock_template";
 
 export type TestPostgres = {
-  /** Of the server's maintenance database. */
+  /** URL of the server's maintenance database. */
   readonly url: string;
   stop(): Promise<void>;
 };
@@ -21,7 +21,7 @@ export async function startTestPostgres(): Promise<TestPostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
   const remove = () => rm(dataDir, { recursive: true, force: true });
   try {
-    // A run as root gives the server to another user, who must be able to enter.
+    // A run as root gives the server to another user, who must be able to enter the directory.
     await chmod(dataDir, 0o755);
     const postgres = await startPostgres({ dataDir, durable: false });
     const url = databaseUrl(postgres.url, "postgres");
@@ -43,7 +43,7 @@ export async function startTestPostgres(): Promise<TestPostgres> {
 
 const PREFIX = "bedrock-test-run-";
 
-/** A run that was killed leaves its server behind: the next one ends it. */
+/** A killed run leaves its server behind. The next run ends it. */
 async function removeAbandoned(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     if (!name.startsWith(PREFIX)) continue;
@@ -58,7 +58,7 @@ async function removeAbandoned(): Promise<void> {
   }
 }
 
-/** The same server, another database. */
+/** The URL of another database on the same server. */
 export function databaseUrl(url: string, database: string): string {
   const changed = new URL(url);
   changed.pathname = `/${database}`;

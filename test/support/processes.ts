@@ -1,9 +1,9 @@
-/** Owns: what tests ask about the processes that tools have started. */
+/** Owns: how tests inspect the processes that tools have started. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { identify } from "../../local/process-identity.ts";
 import { until } from "./waiting.ts";
 
-/** Not there, or only its parent has not looked yet. */
+/** True if the process is gone, or is a zombie that its parent has not reaped yet. */
 export const isDead = (pid: number): boolean => identify(pid) === null;
 
 /** Waits for a file whose first line is a process id; a file that is being written is not there yet. */
@@ -13,7 +13,7 @@ export const pidIn = (path: string): Promise<number> =>
     return /^\d+\n/.test(text) && Number.parseInt(text, 10);
   });
 
-/** The ids of the processes for which it holds; one that ends while it is looked at is none. */
+/** The ids of the processes for which `holds` is true, without those that end during the check. */
 export function processesWhere(holds: (pid: string) => boolean): string[] {
   return readdirSync("/proc").filter((pid) => {
     if (!/^\d+$/.test(pid)) return false;
@@ -25,7 +25,7 @@ export function processesWhere(holds: (pid: string) => boolean): string[] {
   });
 }
 
-/** A process and all that come of it, as long as their parents live. */
+/** A process and its descendants, as long as their parents live. */
 export function familyOf(pid: number): readonly number[] {
   const parents = processesWhere(() => true).map((each) => [Number(each), parentOf(each)] as const);
   const family = [pid];

@@ -1,6 +1,6 @@
 /**
- * Owns: the product as a person runs it (`npm start`, durable Postgres, processes of their own), asked over HTTP,
- * with a scripted provider in this process.
+ * Owns: the product as a person runs it (`npm start`, durable Postgres, processes of their own), with a scripted
+ * provider in this process. Tests use it over HTTP.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -22,44 +22,44 @@ export type ProcessName = (typeof PROCESSES)[number];
 
 export type Product = {
   readonly url: string;
-  /** Of the process that started all others, as it is now. */
+  /** Id of the process that started all others. It changes with `startAgain`. */
   readonly pid: number;
   readonly dataDir: string;
-  /** null: it serves no Temporal Web UI. */
+  /** null: the product serves no Temporal Web UI. */
   readonly temporalUiUrl: string | null;
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   readonly model: ScriptedServer;
-  /** Signs as the product does. */
+  /** A client that signs payloads as the product does. */
   readonly temporal: Client;
-  /** null: it signs nothing. */
+  /** null: the product signs nothing. */
   readonly payloadKey: Uint8Array | null;
-  /** An empty directory for conversations; it goes with the product. */
+  /** An empty directory for conversations, removed with the product. */
   readonly cwd: string;
   /** Milliseconds from the start of the process to `ready`. */
   readonly startMs: number;
   readonly pidOf: (name: ProcessName) => number;
   /**
-   * Starts it once more after its end, as a person would: the same settings, the same data.
+   * Starts the product again after its end, as a person would, with the same settings and the same data.
    *
-   * @throws when it ends before it is ready, or is ready elsewhere.
+   * @throws when it ends before it is ready, or is ready at another address.
    */
   readonly startAgain: () => Promise<void>;
-  /** Resolves when it ends by itself after it was ready, with how: neither stopped, nor killed. */
+  /** Resolves with the signal or exit code when the product, once ready, ends without being stopped or killed. */
   readonly gaveUp: Promise<string>;
-  /** Aborted when it is stopped: nobody listens any more. */
+  /** Aborted when the product is stopped: no process listens any more. */
   readonly ended: AbortSignal;
   readonly stop: () => Promise<void>;
 };
 
 export type ProductOptions = {
-  /** Is kept; without one a new folder is made, which goes with the product. */
+  /** A folder that is kept. Without it a new folder is made, and removed with the product. */
   readonly dataDir?: string;
-  /** Where the sources are; these by default. */
+  /** The folder of the sources; by default, these sources. */
   readonly root?: string;
-  /** Settings beside the usual ones, or in their place; undefined takes one out. */
+  /** Settings that add to the usual ones or replace them; undefined removes one. */
   readonly env?: NodeJS.ProcessEnv;
-  /** Files that are open when it is started, by their descriptors. */
+  /** Files that are open when the product starts, by their descriptors. */
   readonly inherits?: ReadonlyMap<number, string>;
   /** The address under which the product reaches the provider, given the provider's own. */
   readonly providerBehind?: (url: string) => Promise<string>;
@@ -97,7 +97,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     await model.close();
     rmSync(folder, { recursive: true, force: true });
   };
-  /** What it says of itself when it is ready. */
+  /** Starts the process. Returns the addresses that it prints until it is ready. */
   const start = async (): Promise<ReadonlyMap<string, string>> => {
     ended.signal.throwIfAborted();
     const started = (child = spawnProduct(root, settings, inherits));

@@ -1,4 +1,4 @@
-/** Imported for its effect: a worker's comings and goings are not news in a test. Once a process. */
+/** Imported for its effect, once a process: hides the log lines of workers that start and stop. */
 import { DefaultLogger, Runtime } from "@temporalio/worker";
 
 Runtime.install({ logger: new DefaultLogger("ERROR"), shutdownSignals: [] });

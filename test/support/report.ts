@@ -1,15 +1,15 @@
-/** Owns: what a failed test says of its conversation: where it stood, and the end of its history. */
+/** Owns: the report of a failed test on its conversation: its state, and the end of its history. */
 import { onTestFailed } from "vitest";
 import type { TestConversation } from "./conversation.ts";
 
 const EVENTS = 40;
 
-/** Only inside of a test; concurrent ones cannot be told apart here and go without. */
+/** Works only inside a test. Concurrent tests cannot be told apart here and get no report. */
 export function reportOnFailure(conversation: TestConversation): void {
   try {
     onTestFailed(() => report(conversation));
   } catch {
-    // Concurrent, or outside of a test.
+    // In a concurrent test, or outside of a test.
   }
 }
 

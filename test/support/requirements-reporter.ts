@@ -1,6 +1,6 @@
 /**
- * Owns: docs/requirements.md held to the truth: at the end of a full run every test that the table names, for whatever
- * state, must have run and passed. A skipped one counts as missing.
+ * Owns: the check of docs/requirements.md. At the end of a full run every test that the table names, for whatever
+ * state, must have run and passed. A skipped test counts as missing.
  */
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -23,7 +23,7 @@ export function readTable(markdown: string): Row[] {
     });
 }
 
-/** One sentence for each thing that the table says and the run does not show. */
+/** One sentence for each claim of the table that the run does not show. */
 export function problemsOf(rows: readonly Row[], passed: ReadonlySet<string>): string[] {
   return rows.flatMap(({ requirement, state, tests }) => {
     if (state === "shown" && tests.length === 0) {
@@ -37,7 +37,7 @@ export function problemsOf(rows: readonly Row[], passed: ReadonlySet<string>): s
 
 export default class RequirementsReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], _errors: readonly unknown[], reason: TestRunEndReason): void {
-    // A filter, by file or by name, runs a part, which cannot bear the table out.
+    // A filter, by file or by name, runs a part of the tests, which cannot confirm the table.
     const isWhole = process.argv.slice(2).every((argument) => argument === "run");
     if (!isWhole || reason === "interrupted") return;
     const passed = new Set<string>();

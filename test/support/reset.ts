@@ -6,7 +6,7 @@ type HistoryEvent = NonNullable<
   Awaited<ReturnType<TestConversation["handle"]["fetchHistory"]>>["events"]
 >[number];
 
-/** By default the server gives the signals and updates that came after that task to the new run, too. */
+/** By default the server reapplies the signals and updates after that task to the new run. */
 type Reapply = "reapply" | "forget";
 type Reset = Parameters<
   TestConversation["system"]["temporal"]["workflowService"]["resetWorkflowExecution"]
@@ -14,7 +14,7 @@ type Reset = Parameters<
 /** Signals and updates, by their numbers in temporal.api.enums.v1.ResetReapplyExcludeType, which no package exports. */
 const EVERYTHING = [1, 2] as unknown as NonNullable<Reset["resetReapplyExcludeTypes"]>;
 
-/** Rewinds it to one of its completed workflow tasks; `all` is its history. */
+/** Resets the workflow to one of its completed workflow tasks. `all` is its history. */
 export async function resetWorkflow(
   { system, handle, id }: TestConversation,
   choose: (tasks: readonly HistoryEvent[], all: readonly HistoryEvent[]) => HistoryEvent | undefined,

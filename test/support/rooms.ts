@@ -1,13 +1,13 @@
 /**
- * Owns: what the rooms import of each other, and the map of it in docs/architecture.md. `npm run map` draws it anew; the
- * tests compare.
+ * Owns: which rooms may import each other, and the map of the imports in docs/architecture.md. `npm run map` draws the
+ * map anew; the tests compare it.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 
 /**
- * The rooms from the bottom to the top, and which of those below it each may import; itself is always allowed. Types
- * count like values. So there is no circle, and no arrow upwards.
+ * The rooms from the bottom to the top, each with the rooms below that it may import. A room may always import itself.
+ * Types count like values. So there is no import cycle, and no import upwards.
  */
 export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   machine: [],
@@ -23,7 +23,7 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   worker: ["protocol"],
   "worker.ts": ["protocol", "db", "llm", "sandbox", "activities", "config.ts", "worker"],
   api: ["machine", "protocol", "db", "llm", "images", "config.ts"],
-  // Of the API only its checks: Temporal's Web UI is behind the same.
+  // It imports only the API's checks: Temporal's Web UI is behind the same checks.
   local: ["machine", "protocol", "db", "api", "config.ts"],
 };
 export const ROOMS = Object.keys(MAY_IMPORT);
@@ -51,7 +51,7 @@ export function importsOf(file: string): string[] {
   });
 }
 
-/** An arrow for each room that imports another; those that follow from two others are left out. */
+/** Draws an arrow for each import between rooms, without the arrows that follow from two others. */
 export function drawMap(): string {
   const imported = new Map(ROOMS.map((room) => [room, new Set(filesOf(room).flatMap(importsOf))]));
   const reaches = (from: string, to: string): boolean =>

@@ -14,9 +14,10 @@ import { listen, type Notifications } from "../../db/notifications.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
 import "./quiet.ts";
 import { startWorker, type RunningWorker } from "../../worker.ts";
+import { NO_SANDBOX } from "./create-input.ts";
 import { freshDatabase } from "./database.ts";
 
-/** A machine that is busy with other tests is no reason to force anything. */
+/** Long, because a machine that is busy with other tests is no reason to force anything. */
 const SHUTDOWN_LIMIT_MS = 20_000;
 
 export type System = {
@@ -37,9 +38,11 @@ export type SystemOptions = {
   /** Workers in this process from the beginning; default 1. */
   readonly workers?: number;
   readonly env?: Readonly<Record<string, string>>;
+  /** false: the host reports no sandbox even if it has one, so that sub-agents have their parent's rights. */
+  readonly hasSandbox?: false;
 };
 
-/** For all systems of the file: a hook that is registered inside of a test would never run. */
+/** For all systems of the file, because a hook that is registered inside a test would never run. */
 const ends: (() => Promise<unknown>)[] = [];
 const defer = (end: () => Promise<unknown>): void => void ends.unshift(end);
 afterAll(async () => {
@@ -70,7 +73,10 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   const cwd = await mkdtemp(join(tmpdir(), "bedrock-cwd-"));
   defer(() => rm(cwd, { recursive: true, force: true }));
   const start = async (): Promise<RunningWorker> => {
-    const worker = await startWorker(config, inject("bundlePath"), SHUTDOWN_LIMIT_MS);
+    const worker = await startWorker(config, inject("bundlePath"), {
+      shutdownLimit: SHUTDOWN_LIMIT_MS,
+      ...(options.hasSandbox === false ? { sandbox: () => Promise.resolve(NO_SANDBOX) } : {}),
+    });
     defer(() => worker.stop());
     return worker;
   };

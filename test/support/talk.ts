@@ -1,4 +1,7 @@
-/** Owns: a client of one conversation over HTTP, as a frontend is one: it repeats what was not answered, resumes by number. */
+/**
+ * Owns: a client of one conversation over HTTP, like a frontend. It repeats unanswered requests and resumes the stream
+ * by event number.
+ */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { openUpdate } from "../../protocol/workflow.ts";
@@ -26,11 +29,11 @@ export class Talk {
   readonly product: Product;
   readonly id: string;
   readonly #base: string;
-  /** Numbered events, each as often as it came. */
+  /** The numbered events, each as often as it came. */
   readonly heard: Heard[] = [];
   /** The number of the last event before the stream began. */
   from = 0;
-  /** How often it was cut off, and taken up again where it stood. */
+  /** How often the stream was cut off and resumed. */
   resumed = 0;
   readonly #ended = new AbortController();
   readonly #listeners = new Set<(event: Heard) => void>();
@@ -41,7 +44,7 @@ export class Talk {
     this.#base = `${product.url}/api/conversations/${id}`;
   }
 
-  /** Opens a conversation that may do everything, and follows its stream. Over HTTP it would have to ask for that. */
+  /** Opens a conversation that may do everything, and follows its stream. Over HTTP that would need an approval. */
   static async open(product: Product, cwd = product.cwd): Promise<Talk> {
     const id = randomUUID();
     const config = { toolHost: hostname(), model: "claude-opus-4-8", taskQueue: "conversations" };
@@ -54,20 +57,20 @@ export class Talk {
 
   /** Makes a conversation as a person does, and follows its stream: Restricted where the host can enforce it. */
   static async create(product: Product, cwd = product.cwd): Promise<Talk> {
-    // The id makes it one, however often it is asked for.
+    // The id makes it one conversation, however often the request is repeated.
     const id = randomUUID();
     await insistStored(`${product.url}/api/conversations`, { id, cwd });
     return Talk.follow(product, id);
   }
 
-  /** Follows the stream of one that is there. */
+  /** Follows the stream of an existing conversation. */
   static async follow(product: Product, id: string): Promise<Talk> {
     const talk = new Talk(product, id);
     await new Promise<void>((synced) => void talk.#listen(synced));
     return talk;
   }
 
-  /** Sends until it is answered by other than "not known"; the id makes it one message. */
+  /** Sends until the answer is not 503 (outcome not known). The id makes the repeats one message. */
   send(
     text: string,
     delivery: "direct" | "steer" | "followUp" = "direct",
@@ -101,13 +104,13 @@ export class Talk {
     return body["messages"] as ShownMessage[];
   }
 
-  /** Its sub-agents as they are shown. */
+  /** The sub-agents as the API shows them. */
   async children(): Promise<readonly Answer["body"][]> {
     const { body } = await insist(`${this.#base}/children`);
     return body["conversations"] as readonly Answer["body"][];
   }
 
-  /** Resolves when a message is among those that were said, or among those that wait. */
+  /** Resolves when a message is stored, or waits in the queue. */
   async untilShown(messageId: string): Promise<void> {
     for (;;) {
       const said = await this.messages();
@@ -118,9 +121,11 @@ export class Talk {
     }
   }
 
-  /** The conversation as it is shown. */
+  /** The conversation as the API shows it. */
   async read(): Promise<Answer["body"]> {
-    return (await insist(this.#base)).body;
+    const { status, body } = await insist(this.#base);
+    if (status !== 200) throw new Error(`${this.id} cannot be read: ${JSON.stringify(body)}`);
+    return body;
   }
 
   async state(): Promise<Shown["state"]> {
@@ -146,12 +151,12 @@ export class Talk {
     );
   }
 
-  /** Resolves when the conversation is, or comes to be, in a state for which the predicate holds. */
+  /** Resolves when the conversation is in a state for which the predicate holds, now or later. */
   async untilState(wanted: string | ((state: Shown["state"]) => boolean)): Promise<void> {
     const holds = typeof wanted === "string" ? ({ kind }: Shown["state"]) => kind === wanted : wanted;
     const { state, lastEvent } = (await this.read()) as unknown as Shown;
     if (holds(state)) return;
-    // The stream may be behind: what it still has to tell of the time before says nothing.
+    // The stream may be behind: its events up to `lastEvent` are about earlier states.
     const isIt = ({ id, name, data }: Heard): boolean =>
       (id ?? 0) > lastEvent && name === "state.changed" && holds(data["state"] as Shown["state"]);
     if (!this.heard.some(isIt)) await this.next(isIt);
@@ -182,14 +187,14 @@ export class Talk {
           for (const listener of this.#listeners) listener(heard);
         }
       } catch {
-        // Cut off, or nobody there: resumed where it stood.
+        // The stream was cut off, or the API is away. The loop resumes it.
       }
       await pause();
     }
   }
 }
 
-/** Asks until there is an answer that is not "not known". */
+/** Repeats the request until the answer is not 503 (outcome not known). */
 async function insist(url: string, body?: unknown): Promise<Answer> {
   for (;;) {
     try {
@@ -210,7 +215,7 @@ async function insist(url: string, body?: unknown): Promise<Answer> {
   }
 }
 
-/** Asks until it is there: what is answered as pending may be lost with Temporal's database. */
+/** Repeats the request until the conversation is stored. A pending one may be lost with Temporal's database. */
 async function insistStored(url: string, body: object): Promise<void> {
   while ((await insist(url, body)).body["pending"] === true) await pause();
 }

@@ -1,18 +1,18 @@
-/** Owns: a network between a client and a server that a test can break, in the ways in which networks and servers do. */
+/** Owns: a TCP proxy between a client and a server, which a test can break as networks and servers do. */
 import { connect, createServer, type NetConnectOpts, type Socket } from "node:net";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 
 export type TcpProxy = {
-  /** On 127.0.0.1. */
+  /** The port on 127.0.0.1. */
   readonly port: number;
-  /** Connections are broken, and new ones refused; also how it ends. */
+  /** Breaks connections and refuses new ones. Also ends the proxy. */
   cut(): Promise<void>;
-  /** Connections are broken, and new ones taken. */
+  /** Breaks connections and accepts new ones. */
   drop(): void;
-  /** Connections stay open and new ones are taken, but nothing passes, as with a server that is frozen. */
+  /** Keeps connections open and accepts new ones, but passes nothing, like a frozen server. */
   hang(): Promise<void>;
-  /** All is well again; after `hang`, what was sent meanwhile arrives. */
+  /** Restores the service. After `hang`, the data sent meanwhile arrives. */
   mend(): Promise<void>;
 };
 
@@ -79,7 +79,7 @@ export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
   };
 }
 
-/** The same database by way of a proxy. */
+/** The same database through a proxy. */
 export async function proxyPostgres(url: string): Promise<{ proxy: TcpProxy; url: string }> {
   const parsed = new URL(url);
   const folder = parsed.searchParams.get("host");

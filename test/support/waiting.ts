@@ -1,4 +1,4 @@
-/** Owns: how tests wait. Nothing here has a limit of its own: the test's time limit is the limit. */
+/** Owns: how tests wait. Nothing here has a time limit of its own: the test's limit applies. */
 
 /** Asks again and again until the answer is neither null nor false. */
 export async function until<T>(ask: () => T | null | false | Promise<T | null | false>): Promise<T> {

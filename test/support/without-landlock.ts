@@ -1,4 +1,7 @@
-/** Owns: a host without Landlock, played as a container does it: a filter of system calls, for a process and all after it. */
+/**
+ * Owns: the simulation of a host without Landlock. As in a container, a system-call filter applies to a process and its
+ * descendants.
+ */
 import { filterStep } from "../../sandbox/filter.ts";
 import { architecture, numberOf, type SystemCall } from "../../sandbox/system-calls.ts";
 
@@ -9,7 +12,7 @@ const number = (call: SystemCall): number => numberOf(arch, call) ?? 0;
 const ENOSYS = 38;
 const NO_NEW_PRIVS = 38;
 
-/** A command that puts itself under the filter and becomes the command that follows. */
+/** A command that puts itself under the filter and then executes the command that follows. */
 export function withoutLandlock(): readonly string[] {
   const { args } = filterStep(arch, [{ number: number("landlock_create_ruleset"), errno: ENOSYS }]);
   const program = args.find((arg) => typeof arg === "object" && "program" in arg);

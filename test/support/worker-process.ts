@@ -12,12 +12,12 @@ export type WorkerProcess = {
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Resolves when the process has ended. */
   readonly exited: Promise<void>;
-  /** What it has complained of so far. */
+  /** The text that it has written to stderr so far. */
   readonly complaints: () => string;
 };
 
 /**
- * With these variables.
+ * Spawns a worker with these environment variables.
  *
  * @param under a command that starts the worker: its name and arguments before those of the worker
  */
@@ -43,7 +43,7 @@ export function spawnWorker(
   return { pid, signal: (signal) => void child.kill(signal), exited, complaints: () => complaints, ready };
 }
 
-/** One of this system's; it ends with the file. */
+/** Starts a worker process of this system. It ends with the file. */
 export async function startWorkerProcess(
   { config, model, defer }: System,
   env: NodeJS.ProcessEnv = {},

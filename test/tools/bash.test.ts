@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { sandboxOfHost } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { runTool } from "../../tools/registry.ts";
 import { until } from "../support/waiting.ts";
 import { makeContext, textOf } from "./support.ts";
@@ -22,7 +22,7 @@ describe("bash", () => {
     expect(textOf(await runTool("bash", { command: "pwd; echo $X" }, context))).toBe(`${context.cwd}\n\n`);
   });
 
-  test("a silent command says so; a failing one has its exit code", async () => {
+  test("a command without output says so, and a failing one has its exit code", async () => {
     expect(await bash("true")).toEqual({ status: "completed", text: "(no output)" });
     expect(await bash("printf ' \n'")).toEqual({ status: "completed", text: "(no output)" });
     expect(await bash("echo oops >&2; exit 3")).toEqual({ status: "failed", text: "oops\n[exit code 3]" });
@@ -43,14 +43,14 @@ describe("bash", () => {
     },
   );
 
-  test("output that looks like a message of the system is output", async () => {
+  test("output that looks like a message of the system is returned as output", async () => {
     expect(await bash("echo '[command cancelled]'")).toEqual({
       status: "completed",
       text: "[command cancelled]\n",
     });
   });
 
-  test("has a timeout", async () => {
+  test("kills a command at its timeout", async () => {
     expect(await bash("echo begun; sleep 300", {}, 0.3)).toEqual({
       status: "failed",
       text: "begun\n[timed out after 0.3 s and was killed]",
@@ -71,7 +71,7 @@ describe("bash", () => {
     expect(performance.now() - aborted).toBeLessThan(200);
   });
 
-  test("has none of the server's secrets", async () => {
+  test("has none of the server's secrets in its environment", async () => {
     process.env["BEDROCK_TEST_SECRET"] = "do-not-leak";
     expect((await bash("env")).text).not.toContain("do-not-leak");
     delete process.env["BEDROCK_TEST_SECRET"];
@@ -85,7 +85,7 @@ describe("bash", () => {
   });
 
   test("in Restricted mode it runs under the sandbox, or not at all", async () => {
-    const { available } = await sandboxOfHost();
+    const { available } = await hostSandbox();
     const { status, text } = await bash("touch should-not-exist", { mode: "restricted" });
     expect(status).toBe("failed");
     expect(text).toMatch(available ? /touch: .*denied/ : /Sandbox unavailable.*request_mode_upgrade/);

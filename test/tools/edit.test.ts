@@ -37,13 +37,13 @@ describe("edit", () => {
     expect(await readdir(cwd)).toEqual(["a.txt"]);
   });
 
-  test("with replaceAll replaces each place, those that begin in another one not", async () => {
+  test("with replaceAll replaces each place, except those that begin inside another one", async () => {
     const { edit, content, path } = await file("aaa\nb\naa\n");
     expect(await edit("aa", "x", true)).toEqual(completion(`Edited ${path}: 2 changes, at lines 1, 3.`));
     expect(await content()).toBe("xa\nb\nx\n");
   });
 
-  test("more places than one are named by their lines, overlapping ones too", async () => {
+  test("refuses a text at several places and names their lines, overlapping ones too", async () => {
     const { edit, content } = await file("x\naaa\nx\n");
     expect(await edit("aa", "b")).toEqual(failure(/there 2 times, at lines 2\. Give more.*replaceAll/));
     expect(await edit("x", "b")).toEqual(failure(/there 2 times, at lines 1, 3\./));
@@ -67,7 +67,7 @@ describe("edit", () => {
     expect(await content()).toContain("\t\treturn  b;\r\n");
   });
 
-  test("the same text twice is nothing to do", async () => {
+  test("refuses a new text that is the same as the old one", async () => {
     expect(await (await file("a")).edit("a", "a")).toEqual(failure(/are the same/));
   });
 
@@ -81,26 +81,26 @@ describe("edit", () => {
     expect(await content()).toBe(`${BOM}1\r\n1.5\r\n2\r\n4`);
   });
 
-  test("in a file of both line endings the rest stays, and new lines end as the place does", async () => {
+  test("in a file with both line endings the rest stays, and new lines end like the edited place", async () => {
     const { edit, content } = await file("a\r\nb\nc\r\n");
     await edit("b\nc", "b\nB\nc");
     expect(await content()).toBe("a\r\nb\nB\nc\r\n");
     await edit("a\nb", "A\nb");
     expect(await content()).toBe("A\r\nb\nB\nc\r\n");
-    // With a carriage return everything is literal.
+    // An old text with a carriage return is literal.
     await edit("A\r\n", "A\n");
     expect(await content()).toBe("A\nb\nB\nc\r\n");
     expect(await edit("b\r\n", "b\n")).toEqual(failure(/not in the file/));
   });
 
-  test("characters of any width, and what looks like a pattern", async () => {
+  test("takes characters of any width, and texts that look like patterns, literally", async () => {
     const { edit, content } = await file("żółw 🐢 $& \u2028 e\u0301\n");
     await edit("🐢 $&", "$1 👩‍👩‍👧 $$");
     expect(await content()).toBe("żółw $1 👩‍👩‍👧 $$ \u2028 e\u0301\n");
     expect(await edit("\ud83d", "x")).toEqual(failure(/half of a character/));
   });
 
-  test("keeps the mode, and a link, and changes what it points to", async () => {
+  test("keeps the mode and the link, and changes the file that the link points to", async () => {
     const { cwd, path, content } = await file("old");
     await chmod(path, 0o750);
     await mkdir(join(cwd, "links"));
@@ -113,7 +113,7 @@ describe("edit", () => {
     expect(await readdir(join(cwd, "links"))).toEqual(["link"]);
   });
 
-  test("what cannot be edited is a clear failure and stays as it is", async () => {
+  test("a file that cannot be edited gives a clear failure and stays as it is", async () => {
     const { cwd, path, edit, content } = await file("x");
     await chmod(path, 0o444);
     expect(await edit("x", "y")).toEqual(failure(/a\.txt is read-only/));
@@ -141,7 +141,7 @@ describe("edit", () => {
 
   test("a file that something else changed between reading and writing is not overwritten", async () => {
     const { cwd, path, edit, content } = await file(`first\n${"x".repeat(8_000_000)}`);
-    // The new content is written beside the file before the old one is looked at again.
+    // The new content is written beside the file before the old content is checked again.
     const watcher = watch(cwd, (_event, name) => {
       if (name?.endsWith(".tmp") !== true) return;
       watcher.close();
@@ -172,7 +172,7 @@ describe("edit", () => {
     expect(await content()).toMatch(new RegExp(`^state ${edits}\n(line \\d+\n)*end\n$`));
   });
 
-  test("stopped, it writes nothing", async () => {
+  test("writes nothing when it is stopped", async () => {
     const { cwd, content } = await file("x".repeat(1_000_000) + "old");
     const controller = new AbortController();
     const input = { path: "a.txt", oldText: "old", newText: "new" };

@@ -1,4 +1,4 @@
-/** What holds for every file and every edit. */
+/** Properties of every file and every edit. */
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -10,7 +10,7 @@ const pieces = fc.string({
   maxLength: 40,
 });
 
-/** How often a text stands in another, overlapping places counted. */
+/** How often a text occurs in another, overlapping places counted. */
 function occurrences(text: string, wanted: string): number {
   let count = 0;
   for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + 1)) count++;
@@ -37,7 +37,7 @@ test("an edit changes exactly its place, and its inverse gives the original, in 
         fc.pre(
           oldText !== newText && occurrences(text, oldText) === 1 && occurrences(changed, newText) === 1,
         );
-        // What ends a line is known from the lines that there are.
+        // The line ending is known only from the existing lines.
         fc.pre(!hasCrlf || (text.includes("\n") && changed.includes("\n")));
         const bytes = (unix: string) =>
           (hasBom ? "\ufeff" : "") + (hasCrlf ? unix.replaceAll("\n", "\r\n") : unix);
@@ -55,7 +55,7 @@ test("an edit changes exactly its place, and its inverse gives the original, in 
   expect(Math.min(checked, crlf)).toBeGreaterThan(20);
 });
 
-/** Lines that each stand once in the file. */
+/** Lines that each occur once in the file. */
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, n) => `<line ${n + 1}>`);
 
 const lineEdits = fc.integer({ min: 1, max: 12 }).chain((count) =>
@@ -74,7 +74,7 @@ const lineEdits = fc.integer({ min: 1, max: 12 }).chain((count) =>
   }),
 );
 
-test("a patch is its edits, whatever their order", async () => {
+test("a patch applies all its edits, whatever their order", async () => {
   const cwd = await temporaryDirectory();
   const path = join(cwd, "file");
   await fc.assert(

@@ -48,7 +48,7 @@ describe("read", () => {
     expect(first + last).not.toContain("\ufffd");
   });
 
-  test("what cannot be read is a clear failure", async () => {
+  test("a path that cannot be read gives a clear failure", async () => {
     const cwd = await temporaryDirectory();
     await writeFile(join(cwd, "binary"), Buffer.from([1, 0, 2]));
     await promisify(execFile)("mkfifo", [join(cwd, "pipe")]);
@@ -62,7 +62,7 @@ describe("read", () => {
     expect(await call("read", cwd, { path: "a\0b" })).toEqual(failure(/./));
   });
 
-  test("the server's own environment is not a file", async () => {
+  test("the server's own environment cannot be read as a file", async () => {
     const cwd = await temporaryDirectory();
     await symlink("/proc/self", join(cwd, "me"));
     for (const path of [
@@ -111,7 +111,7 @@ describe("write", () => {
     expect(await readdir(cwd)).toEqual([]);
   });
 
-  test("what cannot be written is a clear failure and leaves nothing behind", async () => {
+  test("a path that cannot be written gives a clear failure and leaves nothing behind", async () => {
     const cwd = await temporaryDirectory();
     await mkdir(join(cwd, "directory"));
     await writeFile(join(cwd, "file"), "x");
@@ -124,7 +124,7 @@ describe("write", () => {
     expect((await readdir(cwd)).sort()).toEqual(["directory", "file", "fixed"]);
   });
 
-  test("the name of a file may be as long as the file system takes", async () => {
+  test("the name of a file may be as long as the file system allows", async () => {
     const cwd = await temporaryDirectory();
     const name = "名".repeat(85);
     expect(await call("write", cwd, { path: name, content: "x" })).toMatchObject({ status: "completed" });
@@ -147,7 +147,7 @@ describe("ls", () => {
     expect(await call("ls", cwd, { path: "gone" })).toEqual(failure(/gone does not exist/));
   });
 
-  test("a directory of many entries is bounded", async () => {
+  test("bounds the list of a directory with many entries", async () => {
     const cwd = await temporaryDirectory();
     await Promise.all(
       Array.from({ length: 600 }, (_, n) => writeFile(join(cwd, `f${String(n).padStart(3, "0")}`), "")),
@@ -159,7 +159,7 @@ describe("ls", () => {
 });
 
 describe("a path with a NUL character", () => {
-  /** What each tool that takes a path wants besides. */
+  /** The other inputs of each tool that takes a path. */
   const inputs: Readonly<Record<string, JsonObject>> = {
     read: {},
     ls: {},
@@ -171,14 +171,14 @@ describe("a path with a NUL character", () => {
     patch: { edits: [{ operation: "insert", afterLine: 0, text: "x" }] },
   };
 
-  test("is asked of every tool that takes a path", () => {
+  test("is tested with every tool that takes a path", () => {
     const takePaths = toolsFor({ isSubAgent: false }).filter(({ inputSchema }) =>
       Object.hasOwn(inputSchema["properties"] as JsonObject, "path"),
     );
     expect(takePaths.map(({ name }) => name).sort()).toEqual(Object.keys(inputs).sort());
   });
 
-  test.each(Object.keys(inputs))("is told by %s in a sentence of ours", async (name) => {
+  test.each(Object.keys(inputs))("is refused by %s with a sentence of ours", async (name) => {
     const cwd = await temporaryDirectory();
     for (const path of ["a\0b", "/a\0b", "~/a\0b"]) {
       expect(await call(name, cwd, { ...inputs[name], path })).toEqual(

@@ -31,7 +31,7 @@ describe("a glob", () => {
     expect(no.filter(matches)).toEqual([]);
   });
 
-  test("takes no time to speak of, whatever it is", () => {
+  test("is compiled and matched within the time limit, however complex it is", () => {
     const started = performance.now();
     expect(compileGlob("*a".repeat(100) + "b")("a".repeat(4_000))).toBe(false);
     expect(compileGlob("**/a/".repeat(100) + "b")("a/".repeat(2_000))).toBe(false);
@@ -39,9 +39,9 @@ describe("a glob", () => {
     expect(performance.now() - started).toBeLessThan(2_000);
   });
 
-  test("means what it means to ripgrep", async () => {
+  test("matches the same paths as ripgrep", async () => {
     const cwd = await temporaryDirectory();
-    // Only ASCII and no negated sets: in ripgrep ? and sets are for bytes, and a negated set takes a slash.
+    // Only ASCII and no negated sets: in ripgrep ? and sets match bytes, and a negated set matches a slash.
     const paths = ["a", "b", "ab", "a.b", ".a", "d/a", "d/.b", "d/ab", "d/a.b/a", "d/d/a", "e/d/ab/b"];
     for (const path of paths) {
       await mkdir(dirname(join(cwd, path)), { recursive: true });

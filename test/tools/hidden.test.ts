@@ -1,18 +1,18 @@
 /**
- * Reading tools run inside the server: no way leads them to what is its own, in either mode. Nor does the kernel let a
- * command of Restricted mode read it.
+ * Reading tools run inside the server. In neither mode can they reach the server's own files. The kernel does not let a
+ * command of Restricted mode read them either.
  */
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Json } from "../../machine/message.ts";
-import { sandboxOfHost } from "../../sandbox/host.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { callTool, failure, temporaryDirectory } from "./support.ts";
 
-const { available } = await sandboxOfHost();
+const { available } = await hostSandbox();
 
-/** What the tools want besides a path. */
+/** The inputs of the tools besides a path. */
 const MORE = {
   read: {},
   ls: {},
@@ -28,7 +28,7 @@ async function server() {
   await mkdir(join(own, "run"), { recursive: true });
   await mkdir(cwd);
   for (const folder of [join(own, "run"), cwd]) await writeFile(join(folder, "file"), "needle\n");
-  // Not hidden: only its name begins as the other's.
+  // Not hidden: only its name begins like the hidden one.
   await mkdir(`${own}x`);
   await writeFile(join(`${own}x`, "file"), "needle\n");
   await symlink(own, join(cwd, "link"));
@@ -63,7 +63,7 @@ describe.each(available ? (["restricted", "unrestricted"] as const) : (["unrestr
       }
     });
 
-    test("a search from above leaves it out, and nothing else", async () => {
+    test("a search from above leaves out the server's folder, and nothing else", async () => {
       const { above, own, hidden } = await server();
       for (const [tool, input] of [
         ["grep", { pattern: "needle" }],
@@ -79,7 +79,7 @@ describe.each(available ? (["restricted", "unrestricted"] as const) : (["unrestr
       }
     });
 
-    test("a name that looks like a path into it leads nowhere", async () => {
+    test("a file name that looks like a path into the server's folder leads nowhere", async () => {
       const { own, cwd, hidden } = await server();
       const secret = join(own, "run", "file");
       for (const target of [secret, join(cwd, "link", "run", "file"), `/proc/${process.pid}/environ`]) {
@@ -99,7 +99,7 @@ describe.each(available ? (["restricted", "unrestricted"] as const) : (["unrestr
       }
     });
 
-    test("whether something is in it is not shown", async () => {
+    test("an answer does not show whether a path exists in the server's folder", async () => {
       const { own, cwd, hidden } = await server();
       const ask = async (path: string) => (await callTool("read", cwd, { path }, { hidden })).text;
       const [there, missing] = [join(own, "run"), join(own, "none")];
@@ -142,7 +142,7 @@ describe.each(available ? (["restricted", "unrestricted"] as const) : (["unrestr
   },
 );
 
-test.skipIf(!available)("a command of Restricted mode cannot read it, but what is beside it", async () => {
+test.skipIf(!available)("a Restricted command reads files beside the folder, but none in it", async () => {
   const { own, cwd, hidden } = await server();
   const run = (command: string, folders: readonly string[] = hidden) =>
     callTool("bash", cwd, { command }, { mode: "restricted", hidden: folders });

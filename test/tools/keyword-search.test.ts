@@ -17,7 +17,7 @@ const filesIn = (text: string): string[] =>
   text.split("\n").flatMap((line) => /^(\S+) \(\d+ of/.exec(line)?.[1] ?? []);
 
 describe("keyword_search", () => {
-  test("the file that has most of the terms comes first, with the lines that say most", async () => {
+  test("the file with the most terms comes first, with its most relevant lines", async () => {
     const cwd = await tree({
       "a.ts": "retry\n".repeat(50),
       "b.ts": "nothing\nretry\nthe BACKOFF of a retry\njitter\nretry\n",

@@ -1,4 +1,4 @@
-/** Tools whose lease ends while they run, as with a worker that was frozen: nothing takes effect after it. */
+/** Tools whose lease expires while they run, as in a frozen worker: nothing takes effect afterwards. */
 import { readdirSync } from "node:fs";
 import { chmod, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { clock, type Lease } from "../../sandbox/lease.ts";
 import { callTool as call, temporaryDirectory } from "./support.ts";
 
-/** One that is over from the moment at which this is first so. */
+/** A lease that expires at the moment when `isSo` is true for the first time. */
 function leaseUntil(isSo: () => boolean): Lease {
   let until = Infinity;
   return {
@@ -28,7 +28,7 @@ const CHANGES = [
 ] as const;
 
 describe.each(CHANGES)("%s %j", (name, input) => {
-  test("does not replace a file when its lease is over, however far it was", async () => {
+  test("does not replace a file when its lease has expired, however far it was", async () => {
     const cwd = await temporaryDirectory();
     await writeFile(join(cwd, "file"), "old");
     const run = await call(name, cwd, input, { lease: leaseUntil(isWriting(cwd)) });
@@ -38,7 +38,7 @@ describe.each(CHANGES)("%s %j", (name, input) => {
   });
 });
 
-test("a tool that has begun and whose lease is over makes no directories", async () => {
+test("a tool whose lease expires after its start makes no directories", async () => {
   const cwd = await temporaryDirectory();
   let looks = 0;
   const lease = leaseUntil(() => ++looks > 1);
@@ -47,7 +47,7 @@ test("a tool that has begun and whose lease is over makes no directories", async
   expect(await readdir(cwd)).toEqual([]);
 });
 
-test("a search whose lease ends is interrupted", async () => {
+test("a search whose lease expires is interrupted", async () => {
   const cwd = await temporaryDirectory();
   await writeFile(join(cwd, "rg"), "#!/bin/sh\nexec sleep 300\n");
   await chmod(join(cwd, "rg"), 0o755);

@@ -31,7 +31,7 @@ describe("REQ-PATCH-009: in Unrestricted mode, patch", () => {
     expect(await content()).toBe("zero\ntwo\n3\nfour\n");
   });
 
-  test("what one edit brings in, another does not find", async () => {
+  test("does not find in one edit the text that another brings in", async () => {
     const { patch, content } = await file("a\nb\n");
     expect(await patch(replace("a", "b"), replace("b", "c"))).toMatchObject({ status: "completed" });
     expect(await content()).toBe("b\nc\n");

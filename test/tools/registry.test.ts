@@ -47,7 +47,7 @@ describe("the tools of a conversation", () => {
     for (const { name, inputSchema } of toolsFor({ isSubAgent: false })) described(inputSchema, name);
   });
 
-  test("REQ-PATCH-009: each tool that writes is there, says that Restricted mode disables it, and is", async () => {
+  test("REQ-PATCH-009: each tool that writes says that Restricted mode disables it, and is disabled there", async () => {
     const cwd = await temporaryDirectory();
     await writeFile(join(cwd, "a"), "old");
     const inputs: Readonly<Record<string, Json>> = {
@@ -127,7 +127,7 @@ describe("running a tool", () => {
     expect(textOf(run)).toMatch(message);
   });
 
-  test("after an abort nothing begins", async () => {
+  test("begins nothing after an abort", async () => {
     const run = await runTool("ls", {}, await makeContext({ signal: AbortSignal.abort() }));
     expect(run.status).toBe("interrupted");
   });

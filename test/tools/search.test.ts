@@ -2,6 +2,8 @@ import { existsSync } from "node:fs";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { commandEnvironment } from "../../sandbox/environment.ts";
+import { hostSandbox } from "../support/host-sandbox.ts";
 import { until } from "../support/waiting.ts";
 import { callTool, completion, failure, temporaryDirectory } from "./support.ts";
 
@@ -14,6 +16,9 @@ async function tree(files: Readonly<Record<string, string | Buffer>>): Promise<s
   }
   return cwd;
 }
+
+const { available } = await hostSandbox();
+const MODES = available ? (["restricted", "unrestricted"] as const) : (["unrestricted"] as const);
 
 const PROJECT = {
   ".gitignore": "ignored.ts\nbuild/\n",
@@ -46,7 +51,7 @@ describe("grep", () => {
     ["src/*", "src/a.ts"],
     ["!*.ts", ".github/ci.yml\nsrc/deep/b.md"],
     ["build/*", "No matches."],
-  ])("only in files of a glob, which brings back nothing that is ignored: %s", async (glob, files) => {
+  ])("searches only files of a glob, which brings back no ignored file: %s", async (glob, files) => {
     const cwd = await tree(PROJECT);
     const only = await callTool("grep", cwd, { pattern: "needle", glob, filesOnly: true });
     expect(only).toEqual(completion(files.replace("matches", "files")));
@@ -54,7 +59,7 @@ describe("grep", () => {
     expect(lines.text.split("\n").filter((line) => !/^\d/.test(line))).toEqual(files.split("\n"));
   });
 
-  test("what is ignored is searched when its path is given", async () => {
+  test("searches an ignored file when its path is given", async () => {
     const cwd = await tree(PROJECT);
     expect(await callTool("grep", cwd, { pattern: "needle", path: "build" })).toEqual(
       completion("build/c.ts\n1:needle"),
@@ -71,7 +76,7 @@ describe("grep", () => {
     );
   });
 
-  test("line ends, characters of any width, and what is no text", async () => {
+  test("handles line ends, characters of any width, and files that are not text", async () => {
     const cwd = await tree({
       "a b:c.txt": "żółw 🐢\r\nend",
       "latin.txt": Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x0a]),
@@ -92,7 +97,7 @@ describe("grep", () => {
     );
   });
 
-  test("10,000 matches: the first 250, and how many there are", async () => {
+  test("shows the first 250 of 10,000 matches, and how many there are", async () => {
     const cwd = await tree(
       Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`f${n}`, "match\n".repeat(1_000)])),
     );
@@ -102,13 +107,13 @@ describe("grep", () => {
     expect(text).toMatch(/^f0\n1:match\n[^]*\n250:match\n\[… 9750 more matches; 10 files match …\]$/);
   });
 
-  test("without end it is stopped", async () => {
+  test("stops when there are too many matches to count", async () => {
     const cwd = await tree({ a: "match\n".repeat(100_000) });
     const { text } = await callTool("grep", cwd, { pattern: "match" });
     expect(text).toMatch(/\[… at least 19750 more matches; 1 files match …\]\n\[not searched further/);
   });
 
-  test("long lines are cut around the match, and so is the whole", async () => {
+  test("cuts long lines around the match, and bounds the whole answer", async () => {
     const cwd = await tree({ a: `${"x".repeat(5_000)}needle${"€".repeat(5_000)}\n`, b: "x\n" });
     const { text } = await callTool("grep", cwd, { pattern: "needle" });
     expect(text).toMatch(/^a\n1:\[… 4875 characters cut …\] x{125}needle€{369} \[… 4631 characters cut …\]$/);
@@ -118,7 +123,7 @@ describe("grep", () => {
     expect(long.text).toMatch(/\[… 1\d\d more matches; 1 files match …\]$/);
   });
 
-  test("a line of many megabytes is not held", async () => {
+  test("does not hold a line of many megabytes", async () => {
     const long = `${"x".repeat(8_000_000)}\nx\n`;
     const cwd = await tree({ "a.txt": long, "b.js": long });
     expect(await callTool("grep", cwd, { pattern: "x+", glob: "*.{txt,md}" })).toEqual(
@@ -126,7 +131,7 @@ describe("grep", () => {
     );
   });
 
-  test("nothing found is an answer; a pattern that is none is a failure with ripgrep's words", async () => {
+  test("finding nothing is an answer; an invalid pattern is a failure with ripgrep's words", async () => {
     const cwd = await tree({ a: "text" });
     expect(await callTool("grep", cwd, { pattern: "absent" })).toEqual(completion("No matches."));
     expect(await callTool("grep", cwd, { pattern: "a(" })).toEqual(
@@ -139,7 +144,7 @@ describe("grep", () => {
     );
   });
 
-  test("REQ-BED-005: stopped, it answers at once", async () => {
+  test("REQ-BED-005: answers at once when it is stopped", async () => {
     const cwd = await tree({});
     const bin = await tree({ rg: "#!/bin/sh\necho > ${0%/*}/started\nexec sleep 300\n" });
     await chmod(join(bin, "rg"), 0o755);
@@ -153,7 +158,15 @@ describe("grep", () => {
     expect(performance.now() - aborted).toBeLessThan(500);
   });
 
-  test.skipIf(process.getuid?.() === 0)("what may not be read is said", async () => {
+  test.each(MODES)("%s, needs no ripgrep on the machine", async (mode) => {
+    const cwd = await tree({ a: "match" });
+    const env = commandEnvironment({ PATH: await tree({}) });
+    expect(await callTool("grep", cwd, { pattern: "match" }, { env, mode })).toEqual(
+      completion("a\n1:match"),
+    );
+  });
+
+  test.skipIf(process.getuid?.() === 0)("says when files could not be read", async () => {
     const cwd = await tree({ a: "match", b: "match" });
     await chmod(join(cwd, "a"), 0);
     const note = "[some files could not be read]";
@@ -163,7 +176,7 @@ describe("grep", () => {
 });
 
 describe("find", () => {
-  test("files by a glob, hidden ones too, without what is ignored", async () => {
+  test("lists files by a glob, hidden ones too, without ignored ones", async () => {
     const cwd = await tree(PROJECT);
     expect(await callTool("find", cwd, { pattern: "*" })).toEqual(
       completion(".github/ci.yml\n.gitignore\nsrc/a.ts\nsrc/deep/b.md"),
@@ -181,7 +194,7 @@ describe("find", () => {
     expect(await callTool("find", cwd, { pattern: "*", path: "src/a.ts" })).toEqual(failure(/is a file/));
   });
 
-  test("thousands of files are bounded", async () => {
+  test("bounds a list of thousands of files", async () => {
     const cwd = await tree(
       Object.fromEntries(Array.from({ length: 1_500 }, (_, n) => [`f${String(n).padStart(4, "0")}`, ""])),
     );

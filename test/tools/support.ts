@@ -23,7 +23,7 @@ export async function makeContext(changes: Partial<ToolContext> = {}): Promise<T
   };
 }
 
-/** Runs a tool in a directory, and what it answers. */
+/** Runs a tool in a directory. Returns its answer. */
 export async function callTool(
   name: string,
   cwd: string,

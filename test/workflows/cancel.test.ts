@@ -1,4 +1,4 @@
-/** REQ-BED-005: Stop of a tool, from the update to the last death and to what is stored. */
+/** REQ-BED-005: the Stop of a tool, from the update to the end of its last process and to the stored messages. */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { describe, expect, inject, test } from "vitest";
@@ -27,7 +27,7 @@ async function withRunningTool(system: System) {
 }
 
 describe("a cancel of a tool", () => {
-  test("keeps what was printed, says idle once, after the last death, and the model reads that it was cancelled", async () => {
+  test("keeps what was printed, leads to idle only after the last process is dead, and the model reads that it was cancelled", async () => {
     const system = await startSystem();
     const { conversation, pid } = await withRunningTool(system);
     const states: { readonly kind: string; readonly alive: boolean }[] = [];
@@ -80,14 +80,14 @@ describe("a cancel of a tool", () => {
         times.push.push(await timeOfCancel(pushed, n));
         times.beat.push(await timeOfCancel(beaten, n));
       }
-      // A beat comes every 500 ms, a push at once; that the tool dies in either case is the point.
+      // A heartbeat comes every 500 ms, a push at once. The tool has to die in either case.
       expect(median(times.push)).toBeLessThan(median(times.beat));
       expect(Math.max(...times.beat)).toBeLessThan(5_000);
     },
   );
 });
 
-/** A conversation whose tools run in another process than its workflow, where a Stop has no short way. */
+/** A conversation whose tools run in another process than its workflow, so that a Stop goes through the server. */
 async function openApart(system: System) {
   await startWorkerProcess(system, { TOOL_HOST: "another-host" });
   const conversation = await TestConversation.open(system);

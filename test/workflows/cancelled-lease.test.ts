@@ -1,4 +1,4 @@
-/** Activities that are called off and take their time (architecture, rule 2): nobody goes on before they have ended. */
+/** Cancelled activities that take long to end (architecture, rule 2): no successor starts before they have ended. */
 import { once } from "node:events";
 import { expect, test, vi } from "vitest";
 import type { ActivityLease } from "../../activities/lease.ts";
@@ -9,7 +9,7 @@ import { deferred, until } from "../support/waiting.ts";
 const TIMEOUT = 60_000;
 const since = (began: number): number => performance.now() - began;
 
-/** One that has begun, and ends when it is let. */
+/** Starts an activity that ends when the test calls `end`. */
 async function begin() {
   const begun = deferred<ActivityLease>();
   const end = deferred<undefined>();
@@ -23,7 +23,7 @@ async function begin() {
 }
 
 test.concurrent(
-  "one that needs longer than the heartbeat timeout to end after a cancel is waited for",
+  "Temporal waits for a cancelled activity that needs longer than the heartbeat timeout to end",
   { timeout: TIMEOUT },
   async () => {
     const begun = deferred<undefined>();
@@ -43,7 +43,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "one that does not end is given up, and its lease is over before anybody hears of it",
+  "a cancelled activity that does not end times out, and its lease expires before the caller learns of it",
   { timeout: TIMEOUT },
   async () => {
     const { activity, lease, end } = await begin();
@@ -55,7 +55,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "a heartbeat that is answered after the end does not bring the lease back",
+  "a heartbeat that is answered after the end does not renew the lease",
   { timeout: TIMEOUT },
   async () => {
     const { activity, lease, end, proxy, connection } = await begin();
@@ -66,7 +66,7 @@ test.concurrent(
     end();
     await proxy.mend();
     await activity.result();
-    // Beyond the lease that the late answer would have given.
+    // Longer than the lease that the late answer would have given.
     const ended = performance.now();
     await until(() => since(ended) > 2_000);
     expect(lease.signal.aborted).toBe(false);

@@ -1,4 +1,4 @@
-/** Histories end, conversations do not (rule 8). */
+/** A conversation outlives the histories of its runs (rule 8). */
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
@@ -7,13 +7,13 @@ import { TestConversation } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
 
 const system = await startSystem();
-/** Enough for one history to become long. */
+/** Enough rounds to make one history long. */
 const ROUNDS = 100;
 
-test("a run that continues another begins at once, however short that was", async () => {
+test("a run that continues another starts at once, however short the other was", async () => {
   const conversation = await TestConversation.open(system);
   const { runId: first } = await conversation.handle.describe();
-  // The server asks a run only once to cancel, so another takes over.
+  // The server asks a run only once to cancel, so the workflow continues as a new run.
   await conversation.handle.cancel();
   await expect.poll(async () => (await conversation.handle.describe()).runId).not.toBe(first);
   const { events } = await conversation.handle.fetchHistory();

@@ -1,6 +1,6 @@
 /**
  * The fence of docs/architecture.md, rule 2: whatever is late, frozen, cut off or out of order, a tool runs at most
- * once, every call is answered, nothing is lost. Each case is brought about on purpose, by locks and signals.
+ * once, every call is answered, nothing is lost. Locks and signals provoke each case.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -47,7 +47,7 @@ test("a cancel whose commit overtakes that of the tool: the tool never starts", 
   const [commitOfTool] = await conversation.untilBlocked(1);
   const cancelled = conversation.cancel();
   await conversation.untilBlocked(2);
-  // The tool's commit is cut off and comes again behind that of the cancel, if it comes again at all.
+  // The tool's commit is cut off. If it is retried, it comes after the commit of the cancel.
   await system.db.sql`select pg_terminate_backend(${commitOfTool ?? 0})`;
   await unblock();
   await cancelled;
@@ -57,7 +57,7 @@ test("a cancel whose commit overtakes that of the tool: the tool never starts", 
   expect(await conversation.types()).toEqual(["user", "agent", "tool", "run_stop"]);
 });
 
-test("a worker killed while its tool runs: the outcome is unknown, and the tool does not run again", async () => {
+test("when a worker is killed while its tool runs, the outcome is unknown, and the tool does not run again", async () => {
   const system = await startSystem({ workers: 0 });
   const killed = await startWorkerProcess(system);
   const conversation = await TestConversation.open(system);
@@ -79,7 +79,7 @@ test("a worker killed while its tool runs: the outcome is unknown, and the tool 
   expect(JSON.stringify(result?.output)).toMatch(/outcome is unknown/);
 });
 
-test("Postgres away while a tool is ordered: it starts once Postgres is back, once", async () => {
+test("a tool that is ordered while Postgres is away starts once, when Postgres is back", async () => {
   const system = await startSystem();
   const conversation = await TestConversation.open(system);
   const tool = countedTool(system);
@@ -89,7 +89,7 @@ test("Postgres away while a tool is ordered: it starts once Postgres is back, on
   await held.reached;
   const unblock = await conversation.block();
   held.release();
-  // Its first tries are cut off, as by a restart of the server.
+  // The first attempts of the commit are cut off, as by a restart of the server.
   for (let n = 0; n < 3; n++) {
     const [pid] = await conversation.untilBlocked(1);
     await system.db.sql`select pg_terminate_backend(${pid ?? 0})`;
@@ -123,7 +123,7 @@ test("an activity that is run twice, at once or later, performs its effect once"
     });
   expect(await again()).toMatchObject({ kind: "superseded" });
 
-  // At once: the row is put back to where both find it waiting for this very tool.
+  // At once: the row is reset, so that every run finds it waiting for this very tool.
   const { operationId } = input as { readonly operationId: string };
   await system.db
     .sql`update conversations set awaits = ${operationId}, claim = null where id = ${conversation.id}`;

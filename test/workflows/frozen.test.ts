@@ -1,6 +1,6 @@
 /**
  * Workers that are stopped (SIGSTOP) past their heartbeat timeout and then wake: the fence of docs/architecture.md,
- * rule 2, and the look at the clock before the effect.
+ * rule 2, and the check of the clock before the effect.
  */
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
@@ -17,7 +17,7 @@ test.concurrent(
     const { system, frozen, conversation, tool, unblock } = await frozenBeforeCommit();
     await unblock();
     await conversation.untilState("tool_executing");
-    // Somebody else goes on: the call's outcome is unknown, and the model is told so.
+    // Another worker goes on: the call's outcome is unknown, and the model reads so.
     await system.startWorker();
     await conversation.untilState("idle");
     frozen.signal("SIGCONT");
@@ -70,7 +70,7 @@ async function frozenBeforeCommit() {
   return { system, frozen, conversation, tool, unblock, commit };
 }
 
-/** One more turn through both workers' queues: whoever was asleep has had its say by then. */
+/** Runs one more turn through both workers' queues: by its end the woken worker has done what it was about to do. */
 async function proveAwake(conversation: TestConversation): Promise<void> {
   await conversation.send("again");
   await conversation.untilState("idle");

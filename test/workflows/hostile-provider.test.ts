@@ -1,6 +1,6 @@
 /**
- * A provider that sends without end, in one worker with another conversation's command: the worker keeps its heartbeats
- * and its memory, and only the conversation that asked has anything to tell of it.
+ * A provider that sends without end, while the same worker runs another conversation's command. The worker keeps its
+ * heartbeats and its memory, and only the conversation that asked is affected.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
@@ -24,7 +24,7 @@ function attackOf(body: string) {
   return name === undefined ? null : ([name, ATTACKS[name]] as const);
 }
 
-/** To the scripted model. */
+/** Forwards a request to the scripted model. */
 const forwardTo = (url: string) => (from: IncomingMessage, body: string, to: ServerResponse) => {
   const { method, headers, url: path = "/" } = from;
   const forwarded = httpRequest(`${url}${path}`, { method, headers }, (answer) => {
@@ -36,13 +36,13 @@ const forwardTo = (url: string) => (from: IncomingMessage, body: string, to: Ser
   forwarded.end(body);
 };
 
-/** Megabytes of a process: now, or at most since they were counted anew. */
+/** Megabytes of a process: now, or the maximum since the counter was reset. */
 function memoryOf(pid: number, what: "VmRSS" | "VmHWM"): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(new RegExp(`${what}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024;
 }
 
-test("an endless answer, of any kind, ends its own run: once, with a sentence, and nothing else", async () => {
+test("an endless answer of any kind ends only its own run, once, with an error message", async () => {
   const system = await startSystem({ workers: 0 });
   const provider = await startHostileProvider(attackOf, forwardTo(system.model.url));
   system.defer(() => provider.close());

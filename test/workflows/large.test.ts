@@ -1,4 +1,4 @@
-/** What is large stays within what Temporal takes in one piece: a conversation must not get stuck on it, or be ended. */
+/** Large contents stay within what Temporal takes in one piece, so that no conversation gets stuck or is ended. */
 import type { WorkflowUpdateFailedError } from "@temporalio/client";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -13,14 +13,14 @@ import { outcomesIn, spawnFamily } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
 
-const system = await startSystem();
+const system = await startSystem({ hasSandbox: false });
 const LINE = "a line of text\n";
 /** Bytes that Temporal takes in one piece. */
 const LIMIT = 2 * 1024 * 1024;
 
 type Shown = { readonly conversation: Conversation };
 
-/** A conversation in the middle of a request; what it answers afterwards is short. */
+/** A conversation in the middle of a request. Its later answers are short. */
 async function asking(...first: readonly Part[]) {
   const conversation = await TestConversation.open(system);
   const held = hold();
@@ -28,7 +28,7 @@ async function asking(...first: readonly Part[]) {
   const tag = system.model.script(randomUUID(), ({ body }) => {
     const messages = JSON.stringify(body.messages);
     asked ??= messages;
-    // Lost in a process that is too busy, it is asked again.
+    // A request that is lost in a busy process is asked again.
     return asked === messages ? say("… ", held, ...first) : say("Yes.");
   });
   await conversation.send(`go ${tag}`);
@@ -39,7 +39,7 @@ async function asking(...first: readonly Part[]) {
 const finished = (conversation: TestConversation) =>
   conversation.until(({ conversation: { state, queue } }) => state.kind === "idle" && queue.length === 0);
 
-/** The bytes of each input of an activity in its last run, or in this one. */
+/** The bytes of each activity input, in the last run or in the given one. */
 async function inputsOf(conversation: TestConversation, runId = ""): Promise<number[]> {
   const inputs: number[] = [];
   let token: Uint8Array = new Uint8Array();
@@ -47,7 +47,7 @@ async function inputsOf(conversation: TestConversation, runId = ""): Promise<num
     const page = await system.temporal.connection.workflowService.getWorkflowExecutionHistory({
       namespace: system.config.temporalNamespace,
       execution: { workflowId: conversation.id, runId },
-      // All at once may be more than a client takes.
+      // The whole history at once may be more than a client takes.
       maximumPageSize: 5,
       nextPageToken: token,
     });
@@ -65,7 +65,7 @@ const largestInput = async (conversation: TestConversation): Promise<number> =>
   Math.max(...(await inputsOf(conversation)));
 
 describe("messages that wait", () => {
-  test("long ones wait as far as there is room, and are refused beyond it", async () => {
+  test("are queued as long as there is room, and refused beyond it", async () => {
     const { conversation, release } = await asking();
     const sent = await Promise.allSettled(
       Array.from({ length: 10 }, (_, n) =>
@@ -84,7 +84,7 @@ describe("messages that wait", () => {
     expect(said).toHaveLength(4);
   });
 
-  test("many that come while nothing can be stored are all there afterwards", async () => {
+  test("are all stored afterwards when they come while Postgres is blocked", async () => {
     const { conversation, release } = await asking();
     const unblock = await conversation.block();
     const accepted = Array.from({ length: 16 }, (_, n) =>
@@ -102,7 +102,7 @@ describe("messages that wait", () => {
     expect(await largestInput(conversation)).toBeLessThan(LIMIT);
   });
 
-  test("where the row turns out to have another history, nothing goes on waiting for room", async () => {
+  test("are each stored once when the row has diverged, and none waits for room for ever", async () => {
     const { conversation, release } = await asking();
     const unblock = await conversation.block(
       (sql) => sql`update conversations set revision_id = 'another' where id = ${conversation.id}`,
@@ -123,7 +123,7 @@ describe("messages that wait", () => {
     const ids = (await conversation.messages()).filter(({ type }) => type === "user").map(({ id }) => id);
     expect(new Set(ids).size).toBe(17);
     expect(ids).toHaveLength(17);
-    // What was not stored is not sent again and again.
+    // An input that was not stored is not sent again and again.
     const large = (await inputsOf(conversation, runId)).filter((bytes) => bytes > LIMIT / 10);
     expect(new Set(large).size).toBe(large.length);
     expect(await largestInput(conversation)).toBeLessThan(LIMIT);
@@ -145,7 +145,7 @@ describe("messages that wait", () => {
 });
 
 describe("an answer", () => {
-  test("a call with a long input runs, and one that is too long is answered so", async () => {
+  test("runs its call with a long input; a call that is too long fails and says so", async () => {
     const content = LINE.repeat(20_000);
     const path = randomUUID();
     const write = (to: string) => toolCall("write", { path: to, content });
@@ -162,7 +162,7 @@ describe("an answer", () => {
   test.for([
     ["a text that is too long", [LINE.repeat(60_000)]],
     ["thousands of calls", Array.from({ length: 1_000 }, () => toolCall("nope", {}))],
-    ["a call with a name that is none", [toolCall("n".repeat(100_000), {})]],
+    ["a call with a name that is too long", [toolCall("n".repeat(100_000), {})]],
   ] as const)("%s is an error, and the next message goes on", async ([, parts]) => {
     const { conversation, release } = await asking(...parts);
     release();
@@ -171,7 +171,7 @@ describe("an answer", () => {
     await finished(conversation);
   });
 
-  test("the largest of everything at once still fits", async () => {
+  test("fits in one piece with the largest allowed contents of every kind", async () => {
     const names = Array.from({ length: 250 }, () => toolCall("n".repeat(200), {}));
     const { conversation, release } = await asking(
       toolCall("write", { path: randomUUID(), content: "x".repeat(319_000) }),
@@ -190,7 +190,7 @@ describe("an answer", () => {
 });
 
 test.for(["漢", "\u0001", "x"])(
-  "16 sub-agents that all say as much as they may, in %j",
+  "the reports of 16 sub-agents fit at their maximum length, in %j",
   async (character) => {
     const text = character.repeat(16_384);
     const submit = say(toolCall("submit_result", { result: text }));

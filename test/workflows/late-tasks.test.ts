@@ -1,18 +1,18 @@
-/** Activities that a worker hears of long after they were ordered (architecture, rule 2). */
+/** Activities whose tasks reach a worker long after they were ordered (architecture, rule 2). */
 import { expect, test, vi } from "vitest";
 import { leasedActivity } from "../support/leased-activity.ts";
 import { deferred, until } from "../support/waiting.ts";
 
 const TIMEOUT = 60_000;
 
-/** A worker whose only activity tells whether it may be performed, and the way by which it hears of its tasks. */
+/** A worker whose only activity reports whether it may be performed, and the connection that brings its tasks. */
 async function startLooking() {
   const seen: ((mayPerform: boolean) => void)[] = [];
   const { order, ...rest } = await leasedActivity(({ signal }) => {
     seen.shift()?.(!signal.aborted);
     return Promise.resolve();
   });
-  /** Orders it; what it sees when it begins, and how it ends. */
+  /** Orders the activity. Returns whether it may be performed when it begins, and its end. */
   const look = () => {
     const begun = deferred<boolean>();
     seen.push(begun.resolve);
@@ -21,7 +21,7 @@ async function startLooking() {
   return { ...rest, look };
 }
 
-test.concurrent("one that waited in its queue is performed", { timeout: TIMEOUT }, async () => {
+test.concurrent("an activity that waited in its queue is performed", { timeout: TIMEOUT }, async () => {
   const { startWorker, look } = await startLooking();
   const { mayPerform, ended } = look();
   const ordered = Date.now();
@@ -32,7 +32,7 @@ test.concurrent("one that waited in its queue is performed", { timeout: TIMEOUT 
 });
 
 test.concurrent(
-  "one that was given up before its worker could hear of it is not performed",
+  "an activity that timed out before its worker got the task is not performed",
   { timeout: TIMEOUT },
   async () => {
     const { proxy, startWorker, look } = await startLooking();
@@ -40,7 +40,7 @@ test.concurrent(
     const first = look();
     expect(await first.mayPerform).toBe(true);
     await first.ended;
-    // Whoever polls gets the next one, and does not know it.
+    // The server hands the next task to a poll that hangs, so the worker does not get it.
     await proxy.hang();
     const second = look();
     await expect(second.ended).rejects.toThrow();
@@ -50,12 +50,12 @@ test.concurrent(
 );
 
 test.concurrent(
-  "one is not performed when its first heartbeat fails, although others were sent meanwhile",
+  "an activity whose first heartbeat fails is not performed, although others were sent meanwhile",
   { timeout: TIMEOUT },
   async () => {
     const { connection, startWorker, look } = await startLooking();
     const beats = vi.spyOn(connection.workflowService, "recordActivityTaskHeartbeat");
-    // As on a slow network that breaks when the second has been sent.
+    // As on a slow network that breaks after the second heartbeat.
     const second = deferred<undefined>();
     beats.mockImplementation(async () => {
       if (beats.mock.calls.length > 1) second.resolve(undefined);

@@ -1,6 +1,6 @@
 /**
- * Workers that Temporal gives up while their tools run (architecture, rule 2): whoever is told that a conversation is at
- * rest may rely on it, although nobody could reach the worker.
+ * Workers whose activities time out while their tools run (architecture, rule 2). When a conversation is reported as
+ * idle, its tools are dead, although the worker could not be reached.
  */
 import { expect, test } from "vitest";
 import { randomUUID } from "node:crypto";
@@ -12,7 +12,7 @@ import { startSystem, type System } from "../support/system.ts";
 import { startProxy } from "../support/tcp-proxy.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 
-/** Starts a worker and gives what takes it out of everybody's reach. */
+/** Starts a worker and returns the function that makes it unreachable. */
 const AWAY: Readonly<Record<string, (system: System) => Promise<() => unknown>>> = {
   "is frozen": async (system) => {
     const worker = await startWorkerProcess(system);
@@ -28,7 +28,7 @@ const AWAY: Readonly<Record<string, (system: System) => Promise<() => unknown>>>
 };
 
 test.concurrent.each(Object.entries(AWAY))(
-  "a worker %s: when another says that a Stop is done, what was stopped is dead",
+  "a worker %s: its tool is dead when another worker reports that the Stop is done",
   { timeout: 60_000 },
   async (_how, start) => {
     const system = await startSystem({ workers: 0 });

@@ -1,7 +1,7 @@
 /**
- * Long conversations in the running system: histories with 2,000 messages and outputs of 200 KB, which no request holds,
- * end with a summary that was asked for within the window (REQ-BED-020); those that fit go on as ever, out of the
- * provider's cache.
+ * Long conversations in the running system. Histories with 2,000 messages and outputs of 200 KB, which fit into no
+ * request, end with a summary, whose request fits the window (REQ-BED-020). Histories that fit go on as usual, out of
+ * the provider's cache.
  */
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
@@ -21,7 +21,7 @@ type History = {
   readonly model: string;
 };
 
-/** A conversation at rest that has been going on for long, and the script of what follows. */
+/** An idle conversation with a long history, and the key of the script for its next requests. */
 async function longConversation({ messages, outputBytes, model }: History) {
   const key = randomUUID();
   const tag = system.model.script(key, ({ body }) =>
@@ -68,7 +68,7 @@ test.each(["claude-haiku-4-5", "claude-opus-5-5"])(
     expect(summary).toBe("It was long.");
     const [request] = summaryRequests(key);
     const sent = JSON.stringify(request?.body.messages);
-    // The task and the end are in it, and how much is not.
+    // It holds the task, the end, and the number of messages left out.
     expect(sent).toContain("The task");
     expect(sent).toContain("step 2001 ");
     expect(sent).toMatch(/… 19\d\d messages left out …/);
@@ -76,18 +76,18 @@ test.each(["claude-haiku-4-5", "claude-opus-5-5"])(
   },
 );
 
-test("such a history takes no ordinary message any more: it leads to the summary, not to an error without end", async () => {
+test("a message to a history that fits into no request leads to the summary, not to endless errors", async () => {
   const history = { messages: 2_001, outputBytes: 200_000, model: "claude-opus-5-5" };
   const { key, conversation } = await longConversation(history);
   await conversation.send("And now?");
   const { summary } = await conversation.untilState("context_exhausted");
   expect(summary).toBe("It was long.");
-  // What cannot fit is not even sent.
+  // The request that cannot fit is not even sent.
   expect(system.model.requestsOf(key)).toHaveLength(1);
   expect(refusals()).toEqual([]);
 });
 
-test("a history that the provider finds too long for the window leads there as well", async () => {
+test("a message to a history that the provider finds too long leads to the summary as well", async () => {
   const history = { messages: 401, outputBytes: 10_000, model: "claude-haiku-4-5" };
   const { key, conversation } = await longConversation(history);
   await conversation.send("And now?");
@@ -98,7 +98,7 @@ test("a history that the provider finds too long for the window leads there as w
   expect(summaryRequests(key)).toHaveLength(1);
 });
 
-test("2,000 messages that fit: a turn goes on as ever", async () => {
+test("a turn after 2,000 messages that fit goes on as usual", async () => {
   const history = { messages: 2_001, outputBytes: 500, model: "claude-opus-5-5" };
   const { key, conversation } = await longConversation(history);
   await conversation.send("And now?");
@@ -108,7 +108,7 @@ test("2,000 messages that fit: a turn goes on as ever", async () => {
   expect(request?.body.messages).toHaveLength(2_001);
 });
 
-test("30 tool rounds re-read their prefix: more than 95 % of what the cache could give", async () => {
+test("30 tool rounds read more than 95 % of what the cache could give", async () => {
   const key = randomUUID();
   const rounds = 30;
   const tag = system.model.script(key, (_, n) =>

@@ -1,4 +1,4 @@
-/** Workers that end with a request: asked again elsewhere, without a word lost (REQ-BED-006, 007); and that they end. */
+/** Workers that end during a request, which is asked again elsewhere without loss (REQ-BED-006, 007), or a tool. */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { TestConversation } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 
-test("a worker killed in a request: another asks again, and the attempt does not count", async () => {
+test("when a worker is killed in a request, another asks again, and the attempt does not count", async () => {
   const system = await startSystem({ workers: 0 });
   const killed = await startWorkerProcess(system);
   const conversation = await TestConversation.open(system);
@@ -33,7 +33,7 @@ test("a worker killed in a request: another asks again, and the attempt does not
   expect(texts).not.toContain("half an");
 });
 
-test("a worker that is shut down in a request is not the person's Stop", async () => {
+test("the shutdown of a worker in a request does not act as the person's Stop", async () => {
   const system = await startSystem({ workers: 0 });
   const first = await system.startWorker();
   const conversation = await TestConversation.open(system);
@@ -63,11 +63,11 @@ test("a worker that is shut down ends, although a tool hangs in the file system"
   const asked = performance.now();
   worker.signal("SIGTERM");
   await worker.exited;
-  // The kernel lets the tool go on after 45 s.
+  // After 45 s the kernel would let the tool go on.
   expect(performance.now() - asked).toBeLessThan(20_000);
 });
 
-/** Whoever opens the file waits, in the kernel, as for a disk that does not answer. */
+/** Makes every open of the file wait in the kernel, as for a disk that does not answer. */
 async function holdFile(path: string) {
   const script = `
     open(my $file, "+<", $ARGV[0]) or die;

@@ -1,4 +1,4 @@
-/** Temporal decides the present, Postgres keeps the past: without Temporal's database nothing is lost (rule 10). */
+/** Temporal decides the present, Postgres keeps the past. So nothing is lost with Temporal's database (rule 10). */
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

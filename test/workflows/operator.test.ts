@@ -1,4 +1,4 @@
-/** What an operator does with Temporal's own tools is safe: the row wins, nothing accepted is lost. */
+/** An operator can use Temporal's own tools safely: the row wins, nothing accepted is lost. */
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
@@ -16,11 +16,11 @@ import { startSystem } from "../support/system.ts";
 
 const system = await startSystem();
 
-/** Back to the end of the `n`th workflow task; the second is the one that knows the row. */
+/** Resets to the end of the `n`th workflow task. The second task is the one that knows the row. */
 const reset = (conversation: TestConversation, n: number): Promise<void> =>
   resetWorkflow(conversation, (tasks) => tasks[n - 1]);
 
-/** Where the workflow is now, to come back to: what is asked afterwards is forgotten by it. */
+/** Remembers where the workflow is now. The returned function resets it to there, and it forgets later requests. */
 async function bookmark(conversation: TestConversation): Promise<() => Promise<void>> {
   await conversation.settled();
   const { events } = await conversation.handle.fetchHistory();
@@ -36,7 +36,7 @@ async function bookmark(conversation: TestConversation): Promise<() => Promise<v
 const notes = async (conversation: TestConversation): Promise<string> =>
   JSON.stringify((await conversation.messages()).filter((message) => message.type === "note"));
 
-test("a reset in the middle of a turn: the row wins, with a note, and the conversation goes on", async () => {
+test("after a reset in the middle of a turn the row wins, with a note, and the conversation goes on", async () => {
   const conversation = await TestConversation.open(system);
   const held = hold();
   const tag = system.model.script(randomUUID(), [
@@ -90,8 +90,8 @@ test("a reset that rewinds to before a finished turn repeats nothing of it", asy
 
 test.each([
   ["by the row that the caller has read", true],
-  ["again when the row is found to be another", false],
-])("what is withdrawn right after a reset stays withdrawn: it is judged %s", async (_how, tellsRow) => {
+  ["again when the row turns out to have diverged", false],
+])("a withdrawal right after a reset holds: it is judged %s", async (_how, tellsRow) => {
   const conversation = await TestConversation.open(system);
   const [first, second] = [hold(), hold()];
   const tag = system.model.script(randomUUID(), [
@@ -104,7 +104,7 @@ test.each([
   const resetToHere = await bookmark(conversation);
   first.release();
   await second.reached;
-  // Nothing that is committed tells the workflow that its history is old.
+  // No commit tells the workflow that its history is old.
   const unblock = await conversation.block();
   await resetToHere();
   const { revision, revisionId } = await conversation.stored();
@@ -123,7 +123,7 @@ test.each([
   expect(texts).toContain("reset or started anew");
 });
 
-test("a Stop right after a reset puts to rest what looks at work", async () => {
+test("a Stop right after a reset puts a conversation that only looks busy to idle", async () => {
   const conversation = await TestConversation.open(system);
   const held = hold();
   const tag = system.model.script(randomUUID(), [say("First answer."), say("never stored ", held)]);
@@ -141,7 +141,7 @@ test("a Stop right after a reset puts to rest what looks at work", async () => {
 test("an approval right after a reset is taken, though the workflow has forgotten that it asked", async () => {
   const conversation = await TestConversation.open(system, {
     mode: "restricted",
-    sandbox: { available: true, abi: 7, reason: null },
+    sandbox: { kind: "available", abi: 7 },
   });
   const tag = system.model.script(randomUUID(), [
     say("First answer."),
@@ -195,7 +195,7 @@ test("`temporal workflow cancel` is the person's cancel and does not end the con
   expect(await conversation.types()).toEqual(turns);
 });
 
-test("signals do what the updates do, and what they ask in vain leaves a note", async () => {
+test("signals do what the updates do, and a rejected signal leaves a note", async () => {
   const conversation = await TestConversation.open(system);
   const held = hold();
   const tag = system.model.script(randomUUID(), [say("old ", held), say("new")]);

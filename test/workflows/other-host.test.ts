@@ -1,4 +1,4 @@
-/** Conversations may be driven by a worker on another host than their directory's; tools never run there. */
+/** A worker on another host than the directory's may drive a conversation, but tools never run there. */
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { sendRestarted } from "../../local/restart.ts";
@@ -18,7 +18,7 @@ test("a worker of another host sends tools to the host of the directory, and fro
   const tag = system.model.script(tool.name, [say(tool.call), say(tool.call), say("Done.")]);
   await conversation.send(`go ${tag}`);
   await system.model.nextRequest(tool.name, 1);
-  // What was answered is shown though nobody is there to act on it.
+  // The answer is shown although no worker is there to run its tools.
   await conversation.untilState("tool_executing");
   await system.startWorker();
   await conversation.untilState("idle");
@@ -28,7 +28,7 @@ test("a worker of another host sends tools to the host of the directory, and fro
   expect(await queuesOf(conversation)).toEqual([system.config.taskQueue, host, host]);
 });
 
-test("a tool that still waited for its host when the whole system went down does not begin after it", async () => {
+test("a tool that still waited for its host when the system went down does not start after the restart", async () => {
   const system = await startSystem({ workers: 0 });
   const driver = await startWorkerProcess(system, { TOOL_HOST: "another-host" });
   const conversation = await TestConversation.open(system);
@@ -40,7 +40,7 @@ test("a tool that still waited for its host when the whole system went down does
   await driver.exited;
   const { databaseUrl, taskQueue } = system.config;
   await sendRestarted({ client: system.temporal, databaseUrl, taskQueue, policy: "idle" });
-  // It takes tools, and no workflows: the conversation has not heard of the restart when the tool is to begin.
+  // It takes tools but no workflows, so the tool is due before the workflow has processed the restart.
   await startWorkerProcess(system, { TASK_QUEUE: randomUUID() });
   await until(async () => {
     const { raw } = await conversation.handle.describe();
@@ -55,7 +55,7 @@ test("a tool that still waited for its host when the whole system went down does
   expect(await conversation.types()).toContain("agent");
 });
 
-/** On which tools were ordered, in order. */
+/** The task queues on which tools were ordered, in order. */
 async function queuesOf({ handle }: TestConversation) {
   const { events } = await handle.fetchHistory();
   return (events ?? []).flatMap(({ activityTaskScheduledEventAttributes: task }) =>

@@ -1,4 +1,4 @@
-/** A commit that Postgres would refuse each time is not tried for ever: the row counts, the person is told, it goes on. */
+/** A commit that Postgres refuses each time is not retried for ever: the row wins, with a note, and work goes on. */
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { say } from "../../local/scripted/script.ts";
@@ -13,7 +13,7 @@ await system.db
 const textOf = async (conversation: TestConversation): Promise<string> =>
   JSON.stringify(await conversation.messages());
 
-test("a message that cannot be stored is tried again once, then told, and the next one is answered", async () => {
+test("a message that cannot be stored is retried once, then reported, and the next one is answered", async () => {
   const conversation = await TestConversation.open(system);
   const tag = system.model.script(randomUUID(), [say("As you like.")]);
   await conversation.send("a poisonous message");
@@ -41,7 +41,7 @@ test("an answer of the model that cannot be stored ends the run, and the next me
   expect(system.model.requestsOf(name)).toHaveLength(2);
 });
 
-test("signals that come while the row is loaded again are applied afterwards, or leave their note", async () => {
+test("signals that come while the row is loaded again are applied afterwards, or leave a note", async () => {
   const conversation = await TestConversation.open(system);
   await conversation.send("a poisonous message");
   // After the second refusal the next session is a second away.

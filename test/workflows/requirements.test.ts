@@ -1,6 +1,6 @@
 /**
  * Criteria of the requirements that only the running system can show and that no other file does: the real workflow,
- * worker, Postgres and HTTP. The table that says which test shows what: docs/requirements.md.
+ * worker, Postgres and HTTP. docs/requirements.md says which test shows which criterion.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -51,7 +51,7 @@ const lastTurn = (request: RecordedRequest | undefined): readonly BlockParam[] =
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 };
 
-/** A command that says its process id in a file and waits until the file `name.go` is there. */
+/** A command that writes its process id to a file and waits until the file `name.go` is there. */
 const waiting = (name: string): string =>
   `echo $$ > ${name}.pid; until [ -e ${name}.go ]; do sleep 0.02; done`;
 
@@ -150,7 +150,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-002: a message while a tool runs is refused and says that one can cancel",
+  "REQ-BED-002: a message while a tool runs is refused, and the refusal says that one can cancel",
   async () => {
     const name = randomUUID();
     const { tag } = scripted(say(toolCall("bash", { command: waiting(name) })), say("Done."));
@@ -167,7 +167,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-003: an answer that does not end the turn is asked on, without a stop between",
+  "REQ-BED-003: after an answer that does not end the turn the model is asked again, without a stop between",
   async () => {
     const search = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} };
     const { name, tag } = scripted(
@@ -226,7 +226,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-005: a Stop ends a request at once wherever its answer is, and nothing of it is kept",
+  "REQ-BED-005: a Stop ends a request at once, at any point of its answer, and nothing of it is kept",
   async () => {
     const holds = [hold(), hold(), hold()] as const;
     const { name, tag } = scripted(
@@ -260,7 +260,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-005: a Stop while a retry is waited for is idle at once, and nothing is asked any more",
+  "REQ-BED-005: a Stop while a retry is pending leads to idle at once, and no further request is made",
   async () => {
     const { name, tag } = scripted(fail("overloaded_error"), say("Fresh."));
     const conversation = await TestConversation.open(system);
@@ -276,7 +276,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-005: a Stop among tools: what is done stays, the running one and its children die, the rest is skipped, and the model accepts the history",
+  "REQ-BED-005: a Stop among tools keeps finished results, kills the running tool and its children, skips the rest, and the model accepts the history",
   async () => {
     const conversation = await TestConversation.open(system);
     const name = randomUUID();
@@ -315,7 +315,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-006: network, rate limit and server errors are retried with growing pauses, clients are told of each, and the end says so",
+  "REQ-BED-006: network, rate limit and server errors are retried with growing pauses, clients get an event for each, and the final error says so",
   async () => {
     const { name, tag } = scripted(
       script.dropConnection(),
@@ -352,7 +352,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-006: an error that no retry mends is shown at once in its own words, and the next message goes on",
+  "REQ-BED-006: an error that a retry cannot fix is shown at once in its own words, and the next message goes on",
   async () => {
     const { name, tag } = scripted(
       fail("authentication_error"),
@@ -413,7 +413,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-011: every client hears each message and state as it comes; one that comes later gets what there is, then the same",
+  "REQ-BED-011: every client gets each message and state as it comes; a later client gets a snapshot, then the same events",
   async () => {
     const name = randomUUID();
     const held = hold();
@@ -437,7 +437,7 @@ test.concurrent(
     await late.until("synced");
     await writeFile(join(system.cwd, `${name}.go`), "");
     await held.reached;
-    // While the answer still comes, everybody has the tool's result.
+    // While the answer still streams, every client has the tool's result.
     for (const client of clients) await client.until(isState("llm_requesting"));
     held.release();
     for (const client of clients) await client.until(isState("idle"));
@@ -458,7 +458,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-012, 022: the usage of each response is counted against the model's own window, and its approach is told once",
+  "REQ-BED-012, 022: the usage of each response is counted against the model's own window, and the warning is sent once",
   async () => {
     const usage = {
       cache_read_input_tokens: 100_000,

@@ -1,6 +1,6 @@
 /**
- * A Temporal database that comes back older than Postgres (a backup, a disk that lost power): the rolled-back run makes
- * steps of numbers that are taken already. None of them may be believed to be stored, and nothing that was answered is lost.
+ * A Temporal database that comes back older than Postgres (a backup, a disk that lost power). The rolled-back run makes
+ * revisions with numbers that are taken already. None of them may pass as stored. Nothing that was answered is lost.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -16,7 +16,7 @@ import { TestConversation } from "../support/conversation.ts";
 import { startSystem, type System } from "../support/system.ts";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
 
-/** A system whose Temporal server can be put back to how it was at an earlier moment. */
+/** A system whose Temporal server can be restored to an earlier state. */
 class Restorable {
   readonly system: System;
   readonly #file: string;
@@ -54,7 +54,7 @@ class Restorable {
     await this.#startServer();
   }
 
-  /** Everything dies, and Temporal's database is the copy again; no worker runs yet. */
+  /** Ends the worker and the server, and starts the server with the copy. No worker runs yet. */
   async restore(): Promise<void> {
     this.#worker?.signal("SIGKILL");
     await this.#worker?.exited;
@@ -63,7 +63,7 @@ class Restorable {
     await this.#startServer();
   }
 
-  /** With the log of what is not in the database itself yet; its index is made anew. */
+  /** Copies the write-ahead log too. SQLite makes the log's index anew. */
   async #copy(from: string, to: string): Promise<void> {
     await rm(`${this.#file}${to}-shm`, { force: true });
     await rm(`${this.#file}${to}-wal`, { force: true });
@@ -95,7 +95,7 @@ const textsOf = async (conversation: TestConversation): Promise<string[]> => {
 test.each([
   ["after a Stop that changed nothing", true],
   ["at once", false],
-])("a message is stored and answered although its step was made before, %s", async (_when, stops) => {
+])("a message is stored and answered although its revision number is taken, %s", async (_when, stops) => {
   const restorable = await Restorable.start();
   const { system } = restorable;
   const conversation = await TestConversation.open(system);
@@ -104,7 +104,7 @@ test.each([
   await conversation.send(`first ${tag}`);
   await conversation.untilState("idle");
   await restorable.save();
-  // It draws a random number, like the news of the restart in the other history: then both draw the same for their steps.
+  // The Stop draws a random number, as the restart does in the other history. So both draw the same revision id next.
   if (stops) await conversation.cancel();
   await conversation.send("message A");
   await held.reached;
@@ -120,7 +120,7 @@ test.each([
   await expect.poll(async () => JSON.stringify(await conversation.messages())).toContain("Three.");
 });
 
-test("a conversation that looks at work is put to rest by the start, without a message", async () => {
+test("the start puts a conversation that only looks busy to idle, without a message", async () => {
   const restorable = await Restorable.start();
   const { system } = restorable;
   const conversation = await TestConversation.open(system);
@@ -140,7 +140,7 @@ test("a conversation that looks at work is put to rest by the start, without a m
   expect(await textsOf(conversation)).toHaveLength(2);
 });
 
-test("a Stop of a conversation that only looks at work puts it to rest", async () => {
+test("a Stop puts a conversation that only looks busy to idle", async () => {
   const restorable = await Restorable.start();
   const { system } = restorable;
   const conversation = await TestConversation.open(system);

@@ -1,4 +1,4 @@
-/** The short way to stop a tool: within the process, before the server has heard of it. */
+/** The short way to stop a tool: within the process, before the server has the cancel. */
 import { expect, test } from "vitest";
 import { RunningTools } from "../../activities/running-tools.ts";
 
@@ -6,7 +6,7 @@ const never = new AbortController().signal;
 const stopped = (signal: AbortSignal): Promise<string> =>
   new Promise((resolve) => signal.addEventListener("abort", () => resolve("stopped"), { once: true }));
 
-test("stops the tools of the conversations that are named, and no other", async () => {
+test("a stop ends the tools of the named conversations, and no other", async () => {
   const running = new RunningTools();
   const cancel = new AbortController();
   let isOtherStopped = false;
@@ -18,7 +18,7 @@ test("stops the tools of the conversations that are named, and no other", async 
   expect(isOtherStopped).toBe(false);
 });
 
-test("is answered when its cancel has come, not before", async () => {
+test("a stopped tool is answered when its cancel has come, not before", async () => {
   const running = new RunningTools();
   const cancel = new AbortController();
   const order: string[] = [];
@@ -33,7 +33,7 @@ test("is answered when its cancel has come, not before", async () => {
   expect(order).toEqual(["dead", "cancelled", "answered"]);
 });
 
-test("a cancel by the server alone stops it as well, and one that has ended is not stopped any more", async () => {
+test("a cancel by the server alone stops a tool as well, and a stop after its end does nothing", async () => {
   const running = new RunningTools();
   const cancel = new AbortController();
   const tool = running.run("a", cancel.signal, stopped);

@@ -11,7 +11,7 @@ import { until } from "../support/waiting.ts";
 
 const system = await startSystem();
 
-test("a message, a tool, an answer", async () => {
+test("a message that needs a tool is answered, and every message of the turn is stored", async () => {
   const conversation = await TestConversation.open(system);
   const tag = system.model.script(randomUUID(), [
     say("Looking. ", toolCall("bash", { command: "pwd" })),
@@ -26,12 +26,12 @@ test("a message, a tool, an answer", async () => {
   expect(textOf(pwd)).toContain(system.cwd);
 });
 
-test("of two submits of one message that wait for the row together, both are answered with the one that was taken", async () => {
+test("two submits of one message that wait for the row together both get the answer of the one that was taken", async () => {
   const conversation = await TestConversation.open(system);
   const tag = system.model.script(randomUUID(), [say("Once.")]);
   await conversation.handle.terminate("to be begun again from its row");
   const message = { messageId: "twice", text: `hello ${tag}`, images: [], delivery: "direct" } as const;
-  // Updates of their own, as two requests to the API are: to the server they have nothing in common.
+  // Two separate updates, as two requests to the API are: the server sees nothing in common.
   const submit = () =>
     system.temporal.workflow.executeUpdateWithStart(sendMessageUpdate, {
       startWorkflowOperation: startOperation(system, { conversationId: conversation.id }),
@@ -78,7 +78,7 @@ test("a busy conversation refuses a message, and nothing of it enters the workfl
   await conversation.send(`one ${tag}`);
   await held.reached;
   await expect(conversation.send("unheard")).rejects.toMatchObject({ cause: { type: "agent_busy" } });
-  // A worker that is slow to answer may leave a workflow task behind, which says nothing of the message.
+  // A worker that is slow to answer may leave a workflow task behind, which holds nothing of the message.
   const { events } = await conversation.handle.fetchHistory();
   const updates = (events ?? []).flatMap(
     ({ workflowExecutionUpdateAcceptedEventAttributes: accepted }) => accepted?.acceptedRequest?.input ?? [],
@@ -111,7 +111,7 @@ test("a cancelled request is closed upstream, nothing of it is kept, and a resen
   expect(system.model.requestsOf(name)).toHaveLength(2);
 });
 
-test("three attempts with backoff, then the error state; the next message recovers", async () => {
+test("a request is tried three times with backoff, then the state is error; the next message recovers", async () => {
   const conversation = await TestConversation.open(system);
   const name = randomUUID();
   const tag = system.model.script(name, [

@@ -1,4 +1,4 @@
-/** REQ-BASH-007: what is not run is refused before it begins, however it is wrapped; what is ordinary is not. */
+/** REQ-BASH-007: a dangerous script is refused before it begins, however it is wrapped. An ordinary one is not. */
 import { describe, expect, test } from "vitest";
 import { dangerIn } from "../../../tools/safety/check.ts";
 
@@ -65,7 +65,7 @@ const REFUSED: Readonly<Record<string, readonly [RegExp, readonly string[]]>> = 
       "git push --mirror",
     ],
   ],
-  "rm of what cannot be made again": [
+  "rm of files that cannot be restored": [
     REMOVAL,
     [
       "rm -rf /",
@@ -115,7 +115,7 @@ const REFUSED: Readonly<Record<string, readonly [RegExp, readonly string[]]>> = 
       "/bin/rm -rf /",
     ],
   ],
-  "a removal inside of something": [
+  "a removal inside another command": [
     REMOVAL,
     [
       "sudo rm -rf /",
@@ -193,7 +193,7 @@ const REFUSED: Readonly<Record<string, readonly [RegExp, readonly string[]]>> = 
       "echo x | xargs -n 1 -I{} rm -rf / {}",
     ],
   ],
-  "a removal by names of the script": [
+  "a removal by variables and functions of the script": [
     REMOVAL,
     [
       "d=/; rm -rf $d",
@@ -221,7 +221,7 @@ const REFUSED: Readonly<Record<string, readonly [RegExp, readonly string[]]>> = 
       "d=*; rm -rf $d",
     ],
   ],
-  "what is no script": [
+  "a text that is not a valid script": [
     BROKEN,
     [
       "echo 'open",
@@ -326,7 +326,7 @@ test.each([
   expect(danger(script)).toBeNull();
 });
 
-/** Each takes for ever if everything that it could become is looked at. */
+/** Checking everything that such a script could become would take for ever. */
 test.each<[string, string | RegExp]>([
   ["a=$a$a; ".repeat(2_000) + "rm -rf $a", ""],
   [Array.from({ length: 200 }, (_, n) => `a${n}="$a${n + 1}$a${n + 1}"; `).join("") + "rm -rf $a0", ""],
@@ -345,6 +345,6 @@ test.each<[string, string | RegExp]>([
   [`${"$(".repeat(5_000)}true`, BROKEN],
   [`${"(".repeat(5_000)}true${")".repeat(5_000)}`, BROKEN],
   [`echo ${'"$('.repeat(20_000)}`, BROKEN],
-])("a script that is hard to foresee, number %#", { timeout: 10_000 }, (script, answer) => {
+])("a script that is hard to foresee is judged in time, number %#", { timeout: 10_000 }, (script, answer) => {
   expect(danger(script) ?? "").toMatch(answer);
 });

@@ -1,14 +1,15 @@
-/** A machine without the programs that tools need hears so before anything is started. */
+/** On a machine that lacks something `npm start` says so before it starts anything. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { script, temporaryFolder } from "./support.ts";
+import { checkMachine } from "../../local/machine.ts";
+import { temporaryFolder } from "./support.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** `npm start` where only this is on PATH. */
+/** Runs `npm start` with only this on PATH. */
 function start(PATH: string, DATA_DIR: string): Promise<{ code: unknown; output: string }> {
   return new Promise((resolve) => {
     const env = { PATH, DATA_DIR, PORT: "0" };
@@ -18,16 +19,22 @@ function start(PATH: string, DATA_DIR: string): Promise<{ code: unknown; output:
   });
 }
 
-test.each([
-  [[], "perl and rg", "perl ripgrep"],
-  [["perl"], "rg", "ripgrep"],
-])("with %j on PATH the start says what is missing, and starts nothing", async (there, missing, packages) => {
+test("without perl on PATH `npm start` says so and starts nothing", async () => {
   const folder = temporaryFolder();
-  for (const program of there) script(join(folder, program), "exit 0");
   const dataDir = join(folder, "data");
   expect(await start(folder, dataDir)).toEqual({
     code: 1,
-    output: `Not on PATH: ${missing}, without which the agent has no commands or no search. Install them (on Debian and Ubuntu: apt-get install ${packages}) and start again.\n`,
+    output:
+      "Not on PATH: perl, without which the agent has no commands. Install it (on Debian and Ubuntu: apt-get install perl) and start again.\n",
   });
   expect(existsSync(dataDir)).toBe(false);
 });
+
+test.each(["darwin", "win32"])(
+  "on %s the start says that Linux is needed, and what serves instead",
+  (platform) => {
+    expect(() => checkMachine("/usr/bin", platform)).toThrow(
+      /needs Linux.*container or virtual machine.*WSL/,
+    );
+  },
+);
