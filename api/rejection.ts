@@ -12,8 +12,12 @@ export function rejectionProblem(refusal: UpdateRejection, conversationId: strin
   const { code, message, state } = refusal;
   switch (code) {
     case "agent_busy":
-    case "cancellation_in_progress":
-      return new Problem(code, message, { state, cancel: `/api/conversations/${conversationId}/cancel` });
+    case "cancellation_in_progress": {
+      // A cancel of the summary would make the conversation read-only for ever.
+      const isSummarising = state?.kind === "awaiting_continuation";
+      const cancel = `/api/conversations/${conversationId}/cancel`;
+      return new Problem(code, message, { state, ...(isSummarising ? {} : { cancel }) });
+    }
     case "context_exhausted":
       return new Problem(code, message, {
         state,

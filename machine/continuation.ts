@@ -47,12 +47,13 @@ export function onTriggerContinuation(draft: Draft): Rejection | null {
       return { code: "context_exhausted", message: toPerson.contextExhausted };
     case "cancelling":
       return { code: "cancellation_in_progress", message: toPerson.cancelling };
+    case "awaiting_continuation":
+      return { code: "agent_busy", message: toPerson.summarising };
     case "awaiting_llm":
     case "llm_requesting":
     case "tool_executing":
     case "awaiting_mode_approval":
     case "awaiting_sub_agents":
-    case "awaiting_continuation":
     case "completed":
     case "failed":
       return { code: "agent_busy", message: toPerson.agentBusy };

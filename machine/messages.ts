@@ -32,6 +32,7 @@ export function onUserMessage(draft: Draft, message: UserMessage): Rejection | n
       return message.delivery === "steer" ? refusal : enqueue(draft, message, refusal);
     }
     case "awaiting_continuation":
+      return { code: "agent_busy", message: toPerson.summarising };
     case "completed":
     case "failed":
       return { code: "agent_busy", message: toPerson.agentBusy };

@@ -45,6 +45,8 @@ export const toModel = {
 export const toPerson = {
   agentBusy:
     "The agent is busy. Cancel the current operation, or send the message as a steer or a follow-up.",
+  summarising:
+    "The agent is writing the summary of this conversation, which takes one request. Wait for it, and continue in a new conversation. A cancel would end this conversation without a summary.",
   cancelling: "Cancellation in progress. Send the message when the conversation is idle.",
   contextExhausted: "This conversation's context is exhausted. Start a new conversation from its summary.",
   subAgentReadOnly: "A sub-agent is directed by its parent conversation. Send the message there.",

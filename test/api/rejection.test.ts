@@ -51,3 +51,16 @@ test.each(Object.entries(REFUSALS))("%s becomes its problem document", async (na
     ...members,
   });
 });
+
+test("while the summary is written the problem does not offer a cancel, which would lose it", async () => {
+  const state: State = {
+    kind: "awaiting_continuation",
+    rejectedToolCalls: [],
+    triggerUsage: tokens,
+    attempt: 1,
+    requestId: "r",
+    retry: null,
+  };
+  const problem = rejectionProblem({ code: "agent_busy", message, state }, "c1");
+  expect(await problemOf(problem.toResponse())).not.toHaveProperty("cancel");
+});

@@ -177,6 +177,7 @@ describe("the guards", () => {
 
   test("a task has a text, and may have a model and a timeout", () => {
     const one = (entry: Json): unknown => checkSpawn({ tasks: [entry] });
+    expect(one({ task: "x", timeoutSeconds: 86_400 })).toMatchObject({ ok: true });
     const full = { task: "x", model: "small", timeoutSeconds: 0.5 };
     expect(one({ ...full, more: 1 })).toEqual({ ok: true, value: [full] });
     expect(one({ task: "x" })).toStrictEqual({ ok: true, value: [{ task: "x" }] });
@@ -195,8 +196,9 @@ describe("the guards", () => {
 
   test("spawn_agents refuses tasks of more than 49152 bytes in all", () => {
     const tasks = (length: number): Json => ({ tasks: [{ task: "x".repeat(length) }, { task: "y" }] });
-    expect(checkSpawn(tasks(49_000))).toMatchObject({ ok: true });
-    const long = checkSpawn(tasks(49_200));
+    const around = JSON.stringify([{ task: "" }, { task: "y" }]).length;
+    expect(checkSpawn(tasks(49_152 - around))).toMatchObject({ ok: true });
+    const long = checkSpawn(tasks(49_153 - around));
     expect(long.ok || long.problem).toContain("at most 49152 bytes in all");
   });
 

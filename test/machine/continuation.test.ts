@@ -183,6 +183,13 @@ describe("a continuation by hand", () => {
     expect(reject.message).toContain("nothing to summarise");
   });
 
+  test("while the summary is written, everything else is asked to wait, and not to cancel", () => {
+    for (const event of [trigger, say("m1"), steer("m2"), followUp("m3")]) {
+      const { message } = expectReject(continuing(), event, "agent_busy");
+      expect(message).toMatch(/takes one request. Wait for it/);
+    }
+  });
+
   const busy = [awaitingLlm, requesting(), executing(), approving(), awaitingChildren(1), continuing()];
   test.for([...busy, completed, failedState])("is refused while the agent works: $kind", (state) => {
     expectReject(state, trigger, "agent_busy");

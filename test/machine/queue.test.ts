@@ -1,5 +1,8 @@
 /** Queued messages: limits, order, withdrawal, and when the queue is held ("Messages while busy", "Run stops"). */
 import { describe, expect, test } from "vitest";
+import type { Conversation } from "../../machine/conversation.ts";
+import type { ConversationEvent } from "../../machine/event.ts";
+import { jsonBytes, QUEUE_BYTES } from "../../machine/size.ts";
 import { cancel, followUp, lost, restarted, say, steer, trigger, withdraw } from "./events.ts";
 import { History } from "./history.ts";
 import { call, conversationIn, errorState, executing, idle } from "./states.ts";
@@ -212,5 +215,30 @@ describe("idle and error", () => {
     const history = begun();
     history.respond();
     expect(outline(expectOutcome(history.conversation, say("m1")).messages)).toEqual(["direct m1"]);
+  });
+});
+
+describe("the size of the queue", () => {
+  const busy = conversationIn(executing());
+  const bytesOf = (conversation: Conversation): number => jsonBytes(conversation.queue);
+  /** A follow-up, such that the queue after it has so many bytes. */
+  const filling = (conversation: Conversation, bytes: number): ConversationEvent => {
+    const empty = expectOutcome(conversation, say("m2", { delivery: "followUp", text: "" }));
+    const text = "x".repeat(bytes - bytesOf(empty.conversation));
+    return say("m2", { delivery: "followUp", text });
+  };
+
+  test("has no limit for a single message: the API bounds it", () => {
+    const step = expectOutcome(busy, filling(busy, QUEUE_BYTES + 1));
+    expect(bytesOf(step.conversation)).toBe(QUEUE_BYTES + 1);
+  });
+
+  test("is at most QUEUE_BYTES for several messages", () => {
+    const { conversation } = expectOutcome(busy, followUp("m1"));
+    expect(bytesOf(expectOutcome(conversation, filling(conversation, QUEUE_BYTES)).conversation)).toBe(
+      QUEUE_BYTES,
+    );
+    const { message } = expectReject(conversation, filling(conversation, QUEUE_BYTES + 1), "queue_full");
+    expect(message).toContain("too long together");
   });
 });

@@ -78,19 +78,19 @@ function dangerOfRemoval(args: readonly string[], home: string): string | null {
 }
 
 /**
- * Whether a path is the root, a home or the history of a repository, or means everything in one of them, here, or
- * above.
+ * Whether a path is the root, a home, directly below one of them, or the history of a repository, or means everything
+ * in that history, here, or above.
  */
 function isIrreplaceable(target: string, home: string): boolean {
   const path = posix.normalize(target).replace(/(?<=.)\/$/, "");
   const name = posix.basename(path);
   const folder = posix.dirname(path).replace(/(^|\/)\*\*(?=\/|$)/g, "$1.");
   if (path === "/" || path === home || meansHistory(name)) return true;
+  // A person's documents, projects and settings, and the parts of the system.
+  if (folder === home || folder === "/") return true;
   // Another name means everything only if it consists of nothing but wildcards: `*`, `.*`, `?*`, `.[!.]*`.
   if (!/^(\[[!^]\.\]|[.?*])*\*$/.test(name)) return false;
-  return (
-    folder === "/" || folder === home || posix.basename(folder) === ".git" || /^\.\.?(\/\.\.?)*$/.test(folder)
-  );
+  return posix.basename(folder) === ".git" || /^\.\.?(\/\.\.?)*$/.test(folder);
 }
 
 /** Whether a name is `.git`, or a pattern for names with a leading dot that matches it. */
