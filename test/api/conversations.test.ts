@@ -191,8 +191,9 @@ test("a cancel is answered with cancelling or idle, and is no error when nothing
 });
 
 test("an upgrade by hand, a downgrade without a sandbox and a decision without a question are refused", async () => {
-  // It is stored as on a host without Landlock.
-  const { id } = await TestConversation.open(system);
+  const bare = await startSystem({ hasSandbox: false });
+  const { send } = startApiOn(bare);
+  const { id } = await TestConversation.open(bare);
   const up = await problemOf(await send("POST", `/api/conversations/${id}/mode`, { mode: "unrestricted" }));
   expect(up).toMatchObject({ status: 409, code: "approval_required" });
   const down = await problemOf(await send("POST", `/api/conversations/${id}/mode`, { mode: "restricted" }));
