@@ -14,27 +14,33 @@ export function keepPayloadKey(dataDir: string): Uint8Array {
   const kept = readPayloadKey(dataDir);
   if (kept !== null) return kept;
   const key = randomBytes(32);
+  // Whatever was signed before was signed with another key.
+  write(usedIn(dataDir), "");
   write(fileIn(dataDir), key.toString("base64"));
   return key;
 }
 
-/** The last start has finished with another key, or there was none: what it has signed is not valid any more. */
+/** Whether the last start here used another key: what that key has signed is not valid any more. */
 export function isNewPayloadKey(dataDir: string, key: Uint8Array): boolean {
-  try {
-    return readFileSync(usedIn(dataDir), "utf8") !== digestOf(key);
-  } catch {
-    return true;
-  }
+  const used = usedKey(dataDir);
+  return used !== null && used !== digestOf(key);
 }
 
 /** From now on the key is not new: no conversation depends on what an earlier key has signed. */
-export const rememberPayloadKey = (dataDir: string, key: Uint8Array): void =>
-  write(usedIn(dataDir), digestOf(key));
+export function rememberPayloadKey(dataDir: string, key: Uint8Array): void {
+  if (usedKey(dataDir) !== digestOf(key)) write(usedIn(dataDir), digestOf(key));
+}
 
 /** null: there is no usable key. */
-export function readPayloadKey(dataDir: string): Uint8Array | null {
+export const readPayloadKey = (dataDir: string): Uint8Array | null =>
+  attempt(() => payloadKeyOf(readFileSync(fileIn(dataDir), "utf8").trim()));
+
+/** The digest of the key of the last start; null: nothing is known of it. */
+const usedKey = (dataDir: string): string | null => attempt(() => readFileSync(usedIn(dataDir), "utf8"));
+
+function attempt<T>(read: () => T): T | null {
   try {
-    return payloadKeyOf(readFileSync(fileIn(dataDir), "utf8").trim());
+    return read();
   } catch {
     return null;
   }

@@ -135,7 +135,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
       const announced = await step("Open conversations", (onProgress) =>
         sendRestarted({ client, databaseUrl, taskQueue, policy, anew, onProgress }),
       );
-      if (anew) rememberPayloadKey(given.dataDir, key);
+      if (key !== null) rememberPayloadKey(given.dataDir, key);
       return announced;
     } finally {
       await connection.close();

@@ -4,7 +4,7 @@
  */
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -275,7 +275,7 @@ describe("the key", () => {
       expect(readFileSync(join(product.dataDir, "logs", `${name}.log`), "utf8")).not.toContain(text);
   });
 
-  test.each(["lost", "another"])(
+  test.each(["lost", "another", "lost with its folder"])(
     "where it is %s, conversations go on from their rows",
     { timeout: SLOW },
     async (how) => {
@@ -292,7 +292,8 @@ describe("the key", () => {
       for (const each of [talk, busy]) each.close();
       await first.stop();
       const file = join(dataDir, "run", "payload.key");
-      writeFileSync(file, how === "lost" ? "" : Buffer.alloc(32, 1).toString("base64"));
+      if (how === "lost with its folder") rmSync(join(dataDir, "run"), { recursive: true });
+      else writeFileSync(file, how === "lost" ? "" : Buffer.alloc(32, 1).toString("base64"));
 
       const second = await startProduct({ dataDir });
       onTestFinished(() => second.stop());
