@@ -71,7 +71,7 @@ async function untilState(id: string, kind: string): Promise<Shown> {
 
 /**
  * Number of events in the workflow's history, without those of workflow tasks: the server also records a task that only
- * rejected an update if an activity's heartbeat falls into it.
+ * rejected an update if an activity's heartbeat falls into it, or if the worker was too busy to take it in time.
  */
 async function eventsInHistory(id: string): Promise<number> {
   const { events } = await system.temporal.workflow.getHandle(id).fetchHistory();
@@ -79,7 +79,8 @@ async function eventsInHistory(id: string): Promise<number> {
     (event) =>
       (event.workflowTaskScheduledEventAttributes ??
         event.workflowTaskStartedEventAttributes ??
-        event.workflowTaskCompletedEventAttributes) == null,
+        event.workflowTaskCompletedEventAttributes ??
+        event.workflowTaskTimedOutEventAttributes) == null,
   );
   return others.length;
 }
