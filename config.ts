@@ -91,7 +91,7 @@ export function loadConfig(env: Env): Config {
     anthropicApiKey: e.ANTHROPIC_API_KEY ?? null,
     anthropicBaseUrl: e.ANTHROPIC_BASE_URL ?? null,
     scriptedModel,
-    model: e.MODEL ?? (scriptedModel ? SCRIPTED_MODEL : DEFAULT_MODEL),
+    model: scriptedModel ? SCRIPTED_MODEL : (e.MODEL ?? DEFAULT_MODEL),
     modelsFile,
     models: modelsFile === null ? [] : modelsOf(modelsFile),
     llmStallMs: e.LLM_STALL_MS,

@@ -5,7 +5,6 @@
 import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "../config.ts";
 import { openDatabase } from "../db/connect.ts";
 import { listen } from "../db/notifications.ts";
-import { SCRIPTED_MODEL } from "../llm/models.ts";
 import { createApp } from "./app.ts";
 import { createHub } from "./events/hub.ts";
 import { sweepImages } from "./images.ts";
@@ -43,7 +42,7 @@ async function run(config: ServiceConfig): Promise<void> {
     workflows,
     hub: createHub(notifications),
     models: knownModels(db, config),
-    defaultModel: config.scriptedModel ? SCRIPTED_MODEL : config.model,
+    defaultModel: config.model,
     scripted: config.scriptedModel,
     toolHost: config.toolHost,
     host: config.host,

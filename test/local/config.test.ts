@@ -32,7 +32,8 @@ describe("the environment", () => {
     });
     expect(config.model).toBe(SCRIPTED_MODEL);
     expect(loadConfig({ ANTHROPIC_API_KEY: "k" }).model).toBe(DEFAULT_MODEL);
-    expect(loadConfig({ MODEL: "another" }).model).toBe("another");
+    expect(loadConfig({ ANTHROPIC_API_KEY: "k", MODEL: "another" }).model).toBe("another");
+    expect(loadConfig({ MODEL: "another" }).model).toBe(SCRIPTED_MODEL);
   });
 
   test("an empty value counts as unset", () => {
