@@ -3,6 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { commandEnvironment } from "../../sandbox/environment.ts";
 import { compileGlob } from "../../tools/glob.ts";
 import { temporaryDirectory } from "./support.ts";
 
@@ -63,7 +64,7 @@ describe("a glob", () => {
           execFile(
             "rg",
             ["--no-config", "--files", "--hidden", `--glob=${glob}`],
-            { cwd },
+            { cwd, env: commandEnvironment() },
             (_error, stdout) => resolve(stdout),
           ),
         );
