@@ -161,9 +161,11 @@ export class Restarts {
     // When the product is ready, conversations are at rest. If other faults get in the way, they come to rest soon
     // after.
     const others = this.#journal.since(died, name);
-    const atWork = await this.#atWork(died);
     if (others.length > 0) this.#checks.push(this.#comesToRest(died, others));
-    else this.complaints.push(...atWork.map((each) => `${each} when the product was ready after "${name}"`));
+    else {
+      const atWork = await this.#atWork(died);
+      this.complaints.push(...atWork.map((each) => `${each} when the product was ready after "${name}"`));
+    }
     for (const resolve of this.#waiting) resolve();
     this.#waiting.clear();
   }

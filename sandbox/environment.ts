@@ -1,5 +1,4 @@
 /** Owns: which variables of the server's environment a command sees. An allowlist: the others may hold secrets. */
-
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 

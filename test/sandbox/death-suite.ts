@@ -46,6 +46,26 @@ const { "one that forks without end": _bomb, "a spinner": _spinner, ...CALM } = 
 const CALM_TREE = Object.values(CALM).join("\n");
 
 const STOP_LOOPS = stopping("$PPID");
+
+const REASONS = ["its command ends", "a cancel", "the time is over"] as const;
+
+/** Runs a script under a mark of its own. Where the reason is a cancel, it comes when the script has said "up". */
+async function runUntil(
+  reason: (typeof REASONS)[number],
+  { script, ...options }: { readonly script: string; readonly mode: Mode; readonly timeoutMs: number },
+) {
+  const mark = randomUUID();
+  const controller = new AbortController();
+  const result = await run(mark, script, {
+    ...options,
+    signal: controller.signal,
+    onOutput: (text) => {
+      if (reason === "a cancel" && text.includes("up")) controller.abort();
+    },
+  });
+  return { mark, result };
+}
+
 /** Defines the tests, for the user of this process. */
 export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
   if (groups === "without control groups") disableControlGroups();
@@ -58,27 +78,19 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
   describe.each(modes.flatMap((mode) => single.map(([kind, child]) => [mode, kind, child] as const)))(
     "%s: %s",
     (mode, _kind, child) => {
-      test.each(["its command ends", "a cancel", "the time is over"] as const)(
-        "dies after %s",
-        async (reason) => {
-          const mark = randomUUID();
-          const controller = new AbortController();
-          const result = await run(mark, reason === "its command ends" ? child : `${child}; sleep 300`, {
-            mode,
-            signal: controller.signal,
-            timeoutMs: reason === "the time is over" ? 800 : 60_000,
-            onOutput: (text) => {
-              if (reason === "a cancel" && text.includes("up")) controller.abort();
-            },
-          });
-          expect(survivors(mark)).toEqual([]);
-          expect(result.output).toContain("up");
-          expect(result).toMatchObject({
-            aborted: reason === "a cancel",
-            timedOut: reason === "the time is over",
-          });
-        },
-      );
+      test.each(REASONS)("dies after %s", async (reason) => {
+        const { mark, result } = await runUntil(reason, {
+          mode,
+          script: reason === "its command ends" ? child : `${child}; sleep 300`,
+          timeoutMs: reason === "the time is over" ? 800 : 60_000,
+        });
+        expect(survivors(mark)).toEqual([]);
+        expect(result.output).toContain("up");
+        expect(result).toMatchObject({
+          aborted: reason === "a cancel",
+          timedOut: reason === "the time is over",
+        });
+      });
 
       test("dies after the worker is killed", async () => {
         const doomed = await worker(`${child}; sleep 300`, mode);
@@ -97,22 +109,14 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
       }).map(([kind, child]) => [mode, kind, child] as const),
     ),
   )("%s: %s", (mode, _kind, child) => {
-    test.each(["its command ends", "a cancel", "the time is over"] as const)(
-      "no process is left when the result is known: %s",
-      async (reason) => {
-        const mark = randomUUID();
-        const controller = new AbortController();
-        await run(mark, reason === "its command ends" ? `(${child}) & sleep 0.1` : `${child}; sleep 300`, {
-          mode,
-          signal: controller.signal,
-          timeoutMs: reason === "a cancel" ? 60_000 : 800,
-          onOutput: (text) => {
-            if (reason === "a cancel" && text.includes("up")) controller.abort();
-          },
-        });
-        expect(survivors(mark)).toEqual([]);
-      },
-    );
+    test.each(REASONS)("no process is left when the result is known: %s", async (reason) => {
+      const { mark } = await runUntil(reason, {
+        mode,
+        script: reason === "its command ends" ? `(${child}) & sleep 0.1` : `${child}; sleep 300`,
+        timeoutMs: reason === "a cancel" ? 60_000 : 800,
+      });
+      expect(survivors(mark)).toEqual([]);
+    });
 
     test.each(["supervisor", "launcher", "keeper"] as const)(
       "no process is left when the result is known: its %s is killed",

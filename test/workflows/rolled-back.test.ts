@@ -120,7 +120,8 @@ test.each([
   await expect.poll(async () => JSON.stringify(await conversation.messages())).toContain("Three.");
 });
 
-test("the start puts a conversation that only looks busy to idle, without a message", async () => {
+/** Its row has a request in flight; its workflow was rolled back to the rest before. No worker runs. */
+async function looksBusy() {
   const restorable = await Restorable.start();
   const { system } = restorable;
   const conversation = await TestConversation.open(system);
@@ -132,8 +133,13 @@ test("the start puts a conversation that only looks busy to idle, without a mess
   await conversation.send("second");
   await held.reached;
   await restorable.restore();
+  return { restorable, conversation };
+}
+
+test("the start puts a conversation that only looks busy to idle, without a message", async () => {
+  const { restorable, conversation } = await looksBusy();
   expect((await conversation.stored()).conversation.state.kind).toBe("llm_requesting");
-  const announced = await announceRestart(system);
+  const announced = await announceRestart(restorable.system);
   await restorable.startWorker();
   await announced.atRest();
   await conversation.untilState("idle");
@@ -141,17 +147,7 @@ test("the start puts a conversation that only looks busy to idle, without a mess
 });
 
 test("a Stop puts a conversation that only looks busy to idle", async () => {
-  const restorable = await Restorable.start();
-  const { system } = restorable;
-  const conversation = await TestConversation.open(system);
-  const held = hold();
-  const tag = system.model.script(randomUUID(), [say("One."), say("never stored ", held)]);
-  await conversation.send(`first ${tag}`);
-  await conversation.untilState("idle");
-  await restorable.save();
-  await conversation.send("second");
-  await held.reached;
-  await restorable.restore();
+  const { restorable, conversation } = await looksBusy();
   await restorable.startWorker();
   await conversation.handle.signal("cancel", {});
   await conversation.untilState("idle");
