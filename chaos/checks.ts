@@ -8,14 +8,15 @@ import { loadConversation } from "../db/load.ts";
 import { isWorking } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
 import type { Product } from "../test/support/product.ts";
-import { WorkflowNotFoundError } from "@temporalio/client";
+import { ServiceError, WorkflowNotFoundError } from "@temporalio/client";
 import type { World } from "./faults.ts";
 import { stateQuery } from "../protocol/workflow.ts";
 import { SCRIPT } from "./model.ts";
 import type { Accepted, Chapter } from "./virtual-user.ts";
 
-/** The status code of gRPC. */
+/** Status codes of gRPC. */
 const NOT_FOUND = 5;
+const FAILED_PRECONDITION = 9;
 /** Milliseconds within which a client must have received everything. */
 const TIMEOUT_MS = 30_000;
 
@@ -94,14 +95,17 @@ export async function checkReplay({ product, restarts }: World, db: Database, id
   const stored = await loadConversation(db, id);
   if (stored === null) return [`${id}: has no row`];
   const complaints: string[] = [];
-  const said = await product.temporal.workflow
-    .getHandle(id)
-    .query(stateQuery)
-    .catch((error: unknown) => {
-      // Temporal's database was lost or put back: a conversation at rest gets a workflow with its next message.
-      if (restarts.hasForgotten && error instanceof WorkflowNotFoundError) return null;
-      throw error;
-    });
+  const handle = product.temporal.workflow.getHandle(id);
+  const said = await handle.query(stateQuery).catch((error: unknown) => {
+    // Temporal's database was lost or put back: a conversation at rest gets a workflow with its next message.
+    if (restarts.hasForgotten && error instanceof WorkflowNotFoundError) return null;
+    if (codeOf(error) === FAILED_PRECONDITION) return "stuck" as const;
+    throw error;
+  });
+  if (said === "stuck") {
+    const { pendingWorkflowTask: task } = (await handle.describe()).raw;
+    return [`${id}: no worker can replay its history: ${JSON.stringify(task)}`];
+  }
   if (said === null)
     return isWorking(stored.conversation.state)
       ? [`${id}: ${stored.conversation.state.kind}, and no workflow`]
@@ -179,8 +183,14 @@ export async function countCarriedOver({ temporal }: Product, ids: readonly stri
 
 /** A workflow that Temporal has forgotten has no history. */
 function noneIfGone(error: unknown): [] {
-  if (error instanceof Error && "code" in error && error.code === NOT_FOUND) return [];
+  if (codeOf(error) === NOT_FOUND) return [];
   throw error;
+}
+
+/** The code of gRPC of an error, or of its cause. */
+function codeOf(error: unknown): unknown {
+  const cause = error instanceof ServiceError ? error.cause : error;
+  return cause instanceof Error && "code" in cause ? cause.code : null;
 }
 
 /** The history of all runs of a workflow, one after the other. */
