@@ -7,6 +7,7 @@ import { type ConversationView, getConversation } from "../db/views.ts";
 import type { CreateInput } from "../protocol/workflow.ts";
 import type { Deps } from "./deps.ts";
 import { newId } from "./ids.ts";
+import { handOver, inheritanceFrom } from "./inheritance.ts";
 import { notFound, Problem, unavailable } from "./problem.ts";
 import { invalidRequest } from "./router.ts";
 import { awaitProjection } from "./projection.ts";
@@ -40,6 +41,9 @@ export async function createConversation(
   const opened = await awaitProjection(hub, id, look);
   if (opened === null)
     throw unavailable("The conversation is being made, but the database does not show it yet.");
+  const { inherited } = createInput;
+  if (wanted.continuedFrom !== undefined && inherited !== null)
+    await handOver(deps, wanted.continuedFrom.id, inherited);
   if (message === undefined) return opened;
 
   const sent = await sendMessage(deps, id, message, () => Promise.resolve(prepared));
@@ -54,10 +58,14 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
     const message = `Without a key of a provider there is only ${defaultModel}.`;
     throw invalidRequest([{ path: "model", message }]);
   }
-  const earlier = continuedFrom === undefined ? null : await exhausted(deps, continuedFrom.id);
+  const earlier = continuedFrom === undefined ? null : await existingConversation(deps, continuedFrom.id);
+  const inherited =
+    earlier === null || continuedFrom === undefined
+      ? null
+      : await inheritanceFrom(deps, earlier, continuedFrom);
   // A directory belongs to a host: without a `cwd` the new conversation lives on the host of the earlier one.
-  const host = wanted.cwd === undefined && earlier !== null ? earlier.conversation.host : toolHost;
-  const directory = absolute(wanted.cwd ?? earlier?.conversation.cwd);
+  const host = wanted.cwd === undefined && earlier !== null ? earlier.host : toolHost;
+  const directory = absolute(wanted.cwd ?? earlier?.cwd);
   const [cwd, sandbox] = await Promise.all([existing(deps, host, directory), workflows.sandboxOf(host)]);
   // Nothing may be concluded from it: an Unrestricted conversation is Unrestricted for as long as it lives.
   if (sandbox.kind === "unknown") throw sandboxUnknown(sandbox.reason);
@@ -67,7 +75,7 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
       id,
       cwd,
       host,
-      model: wanted.model ?? earlier?.conversation.model ?? defaultModel,
+      model: wanted.model ?? earlier?.model ?? defaultModel,
       scripted,
       sandbox,
       parentId: null,
@@ -77,28 +85,16 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
     mode: sandbox.kind === "available" ? "restricted" : "unrestricted",
     // The first commit makes the slug from the title, so the title is taken from the first message here already.
     title: title === "" ? titleOf(wanted.message?.text ?? "") : title,
-    seed: continuedFrom?.seed === true && earlier !== null ? seedFrom(earlier.summary) : null,
+    inherited,
     task: null,
   };
 }
 
-/** The conversation that is continued, with its summary. */
-async function exhausted({ db }: Deps, id: string) {
+async function existingConversation({ db }: Deps, id: string): Promise<ConversationView> {
   const conversation = await getConversation(db, id);
   if (conversation === null) throw notFound("conversation to continue");
-  const { state } = conversation;
-  if (state.kind !== "context_exhausted" || state.summary.trim() === "") {
-    throw new Problem(
-      "no_summary",
-      "That conversation has no summary to go on from. End it with POST …/continuation first, or start without it.",
-      { state },
-    );
-  }
-  return { conversation, summary: state.summary };
+  return conversation;
 }
-
-const seedFrom = (summary: string): string =>
-  `This conversation continues an earlier one whose context was exhausted. Its summary:\n\n${summary}`;
 
 function absolute(cwd: string | undefined): string {
   if (cwd === undefined) throw invalidCwd("Say in which directory the agent shall work.");

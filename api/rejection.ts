@@ -2,6 +2,7 @@
  * Owns: the HTTP form of a rejection by the conversation's workflow: its code, its sentence, and the members that tell
  * a client how to go on.
  */
+import { continueWithSummary } from "./actions.ts";
 import { Problem } from "./problem.ts";
 import type { UpdateRejection } from "../protocol/workflow.ts";
 
@@ -22,11 +23,7 @@ export function rejectionProblem(refusal: UpdateRejection, conversationId: strin
       return new Problem(code, message, {
         state,
         summary: state?.kind === "context_exhausted" ? state.summary : null,
-        startAnew: {
-          method: "POST",
-          path: "/api/conversations",
-          body: { continuedFrom: { id: conversationId, seed: true } },
-        },
+        startAnew: continueWithSummary(conversationId),
       });
     case "approval_mismatch":
       return new Problem(code, message, {

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
+import { withActions } from "../api/actions.ts";
 import type { Database } from "../db/connect.ts";
 import { readEvents } from "../db/events.ts";
 import { loadConversation } from "../db/load.ts";
@@ -64,7 +65,11 @@ export async function checkHeard(db: Database, { talk }: Chapter): Promise<strin
   const until = performance.now() + TIMEOUT_MS;
   while ((talk.heard.at(-1)?.id ?? 0) < last && performance.now() < until) await pause(50);
   const heard = talk.heard.map(({ id, name, data }) => ({ number: id, name, data }));
-  const wanted = stored.map(({ number, name, data }) => ({ number, name, data: plain(data) }));
+  const wanted = stored.map((event) => ({
+    number: event.number,
+    name: event.name,
+    data: plain(withActions(talk.id, event)),
+  }));
   const wrong = wanted.findIndex((event, n) => !isDeepStrictEqual(event, heard[n]));
   if (wrong === -1 && heard.length === wanted.length) return [];
   const [is, shouldBe] = [heard[wrong], wanted[wrong]].map((event) => JSON.stringify(event));

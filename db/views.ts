@@ -3,7 +3,7 @@
  * Not here: lists and the changes that need no workflow (conversations.ts), messages (messages.ts).
  */
 import { eq } from "drizzle-orm";
-import type { Mode, QueuedMessage, State } from "../machine/conversation.ts";
+import type { Mode, QueuedMessage, QueueHold, State } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { type UsageView, viewUsage } from "../machine/usage.ts";
@@ -19,6 +19,7 @@ export type ConversationView = ConversationConfig & {
   readonly mode: Mode;
   readonly state: State;
   readonly queue: readonly QueuedMessage[];
+  readonly queueHeld: QueueHold | null;
   readonly usage: UsageView;
   /** Ids of the conversations that continue this one, oldest first. */
   readonly continuedTo: readonly string[];
@@ -71,6 +72,7 @@ export function toView(row: ConversationRow): ConversationView {
     mode: row.mode,
     state: toState(row),
     queue: row.queue,
+    queueHeld: row.machine.queueHeld,
     usage: viewUsage(row.usage),
     continuedTo: row.continuedTo,
     archived: row.archived,

@@ -4,16 +4,25 @@
  */
 import { aggregate, fail, running, tellFinished, waiting } from "./children.ts";
 import { cancelContinuation } from "./continuation.ts";
-import type { Cancelling, CancelledBy, StateOf, SubAgentOutcome, ToolCall } from "./conversation.ts";
+import type {
+  Cancelling,
+  CancelledBy,
+  QueueOnCancel,
+  StateOf,
+  SubAgentOutcome,
+  ToolCall,
+} from "./conversation.ts";
 import type { Draft } from "./draft.ts";
 import type { Block } from "./message.ts";
+import { clearQueue, hold } from "./queue.ts";
 import { answerCall, skipAll } from "./round.ts";
 import { failSubAgent, finishRun } from "./run.ts";
 import { toModel, toPerson } from "./wording.ts";
 
 /** Never rejected and never an error: if there is nothing to cancel, nothing happens. */
-export function onCancel(draft: Draft, by: CancelledBy, clearQueue: boolean): void {
-  if (clearQueue && draft.conversation.queue.length > 0) draft.set({ queue: [] });
+export function onCancel(draft: Draft, by: CancelledBy, queue: QueueOnCancel): void {
+  if (queue === "clear") clearQueue(draft);
+  if (queue === "hold") hold(draft, "cancel");
   const { state, time: since } = draft;
   switch (state.kind) {
     case "llm_requesting":

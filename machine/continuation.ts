@@ -2,12 +2,13 @@
  * Owns: the end of a conversation whose context is full (REQ-BED-019 to 021, 023, 024): the request for a summary, and
  * the summary with which the conversation ends.
  */
-import type { StateOf, ToolCall } from "./conversation.ts";
+import type { Inheritance, StateOf, SummarySource, ToolCall } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
 import type { ConversationEvent } from "./event.ts";
-import type { TokenUsage } from "./message.ts";
+import type { RunStopReason, TokenUsage } from "./message.ts";
+import { hold, inherit } from "./queue.ts";
 import type { Rejection } from "./rejection.ts";
-import { stopRun } from "./run.ts";
+import { closeRun } from "./run.ts";
 import { bounded, SUMMARY_BYTES } from "./size.ts";
 import { countUsage } from "./count-usage.ts";
 import { addTokens } from "./usage.ts";
@@ -68,37 +69,41 @@ export function onSummary(draft: Draft, state: Pending, response: Response): voi
   );
   const summary = texts.join("\n\n").trim();
   if (summary === "") return failContinuation(draft, state);
-  exhaust(
-    draft,
-    bounded(summary, SUMMARY_BYTES),
-    addTokens(state.triggerUsage, response.usage),
-    "completed",
-    "llm_agent",
-  );
+  exhaust(draft, bounded(summary, SUMMARY_BYTES), addTokens(state.triggerUsage, response.usage), "model");
 }
 
 export function failContinuation(draft: Draft, state: Pending): void {
-  exhaust(draft, summaries.fallback, state.triggerUsage, "error", "system");
+  exhaust(draft, summaries.fallback, state.triggerUsage, "failed");
 }
 
 export function cancelContinuation(draft: Draft, state: Pending): void {
-  exhaust(draft, summaries.cancelled, state.triggerUsage, "interrupted", "system");
+  exhaust(draft, summaries.cancelled, state.triggerUsage, "cancelled");
+}
+
+/** The first event of a conversation that continues another one. */
+export function onContinued(draft: Draft, { seed, queue }: Inheritance): void {
+  if (seed !== null) draft.appendSystemMessage(seed.text, seed.source);
+  inherit(draft, queue);
 }
 
 type Response = Extract<ConversationEvent, { kind: "llm_response" }>;
 type Pending = StateOf<"awaiting_continuation">;
 type Cause = Pick<Pending, "rejectedToolCalls" | "triggerUsage">;
 
-/** A continuation that a person started belongs to no run and stops none. */
-function exhaust(
-  draft: Draft,
-  summary: string,
-  finalUsage: TokenUsage,
-  reason: "completed" | "interrupted" | "error",
-  actor: "llm_agent" | "system",
-): void {
+const ENDS = { model: "completed", failed: "error", cancelled: "interrupted" } as const satisfies Record<
+  SummarySource,
+  RunStopReason
+>;
+
+/**
+ * A continuation that a person started belongs to no run and stops none. Steers stay in the queue as well: no model
+ * would read them here, so they go along into the conversation that continues this one.
+ */
+function exhaust(draft: Draft, summary: string, finalUsage: TokenUsage, source: SummarySource): void {
+  const actor = source === "model" ? "llm_agent" : "system";
   draft.append({ type: "continuation", actor, content: [{ summary }] });
-  if (draft.conversation.run !== null) stopRun(draft, reason);
-  draft.setState({ kind: "context_exhausted", summary, finalUsage });
-  draft.notify({ name: "context.exhausted", data: { summary } });
+  if (draft.conversation.run !== null) closeRun(draft, ENDS[source]);
+  hold(draft, "context_exhausted");
+  draft.setState({ kind: "context_exhausted", summary, source, finalUsage });
+  draft.notify({ name: "context.exhausted", data: { summary, source } });
 }

@@ -2,7 +2,7 @@
  * Owns: the one value that a conversation is. Plain data, serialisable, never mutated.
  * Not here: how it changes (transition.ts), what is stored beside it (message.ts).
  */
-import type { Delivery, ErrorKind, ImageBlock, Json, TokenUsage, ToolStatus } from "./message.ts";
+import type { Delivery, ErrorKind, ImageBlock, Json, SeedSource, TokenUsage, ToolStatus } from "./message.ts";
 
 /** What a host can enforce of Restricted mode (REQ-BED-014). The reasons are sentences. */
 export type Sandbox =
@@ -101,7 +101,12 @@ export type State =
       readonly requestId: string;
       readonly retry: Retry | null;
     }
-  | { readonly kind: "context_exhausted"; readonly summary: string; readonly finalUsage: TokenUsage }
+  | {
+      readonly kind: "context_exhausted";
+      readonly summary: string;
+      readonly source: SummarySource;
+      readonly finalUsage: TokenUsage;
+    }
   | { readonly kind: "completed"; readonly result: string; readonly success: boolean }
   | {
       readonly kind: "failed";
@@ -119,6 +124,38 @@ export type QueuedMessage = {
   readonly text: string;
   readonly images: readonly ImageBlock[];
   readonly createdAt: string;
+};
+
+/**
+ * Why no message in the queue starts a run. A person's release ends every hold but the last one. A completed run ends
+ * those for `restart`, `errors` and `auth`, too.
+ */
+export type QueueHold =
+  /** A person stopped the work, and said that the queue shall wait. */
+  | "cancel"
+  /** The messages came along from the conversation that this one continues. */
+  | "continued"
+  /** The system was restarted. */
+  | "restart"
+  /** Two runs in a row ended in an error. */
+  | "errors"
+  /** The provider did not accept the key. */
+  | "auth"
+  /** This conversation takes no more messages; they go along into the one that continues it. */
+  | "context_exhausted";
+
+/** What a cancel does with the messages that wait: they go on, they wait for a release, or they are dropped. */
+export type QueueOnCancel = "run" | "hold" | "clear";
+
+/** How the summary of an ended conversation came about. Only one that the model wrote is worth going on from. */
+export type SummarySource = "model" | "failed" | "cancelled";
+
+/** What a conversation begins with when it continues another one. */
+export type Inheritance = {
+  /** The text that its model reads first: the summary, or an excerpt that was made without a model. */
+  readonly seed: { readonly source: SeedSource; readonly text: string } | null;
+  /** The messages that waited there. */
+  readonly queue: readonly QueuedMessage[];
 };
 
 /** Sums over the conversation, and the size of the context at the last response. */
@@ -146,8 +183,8 @@ export type Conversation = {
   readonly state: State;
   readonly mode: Mode;
   readonly queue: readonly QueuedMessage[];
-  /** The queue waits until the person's next run has ended (after a second error in a row, or a restart). */
-  readonly queuePaused: boolean;
+  /** null: the queue goes on by itself. An empty queue is never held. */
+  readonly queueHeld: QueueHold | null;
   readonly usage: Usage;
   /** Token counts of the last response; a continuation keeps them as its `triggerUsage`. */
   readonly lastUsage: TokenUsage;
@@ -178,7 +215,7 @@ export function newConversation(mode: Mode, contextWindow: number): Conversation
     state: { kind: "idle" },
     mode,
     queue: [],
-    queuePaused: false,
+    queueHeld: null,
     usage: { ...NO_TOKENS, contextUsed: 0, contextWindow },
     lastUsage: NO_TOKENS,
     warned: false,

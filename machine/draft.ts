@@ -7,7 +7,7 @@ import type { Context } from "./context.ts";
 import type { Conversation, Run, State } from "./conversation.ts";
 import type { Notice, Operation, Stop } from "./effect.ts";
 import { idAt, timestamp, type Stamp } from "./ids.ts";
-import type { Message, MessageBody } from "./message.ts";
+import type { Message, MessageBody, SeedSource } from "./message.ts";
 
 /** What follows from an event that changes something. */
 export type Accepted = {
@@ -77,8 +77,10 @@ export class Draft {
     this.set({ sequence });
   }
 
-  appendSystemMessage(text: string): void {
-    this.append({ type: "system", actor: "system", content: [{ type: "text", text }] });
+  /** @param seed set if the text is what a continued conversation begins with */
+  appendSystemMessage(text: string, seed: SeedSource | null = null): void {
+    const display = seed === null ? {} : { display: { seed } };
+    this.append({ type: "system", actor: "system", content: [{ type: "text", text }], ...display });
   }
 
   appendNote(text: string): void {
@@ -112,9 +114,10 @@ export class Draft {
 
   /** The state comes last: a client that receives it has received everything that led to it. */
   *#changes(): Generator<Notice> {
-    const { usage, queue, state, run } = this.#now;
+    const { usage, queue, queueHeld, state, run } = this.#now;
     if (usage !== this.#before.usage) yield { name: "usage.changed", data: { usage: viewUsage(usage) } };
-    if (queue !== this.#before.queue) yield { name: "queue.changed", data: { queue } };
+    if (queue !== this.#before.queue || queueHeld !== this.#before.queueHeld)
+      yield { name: "queue.changed", data: { queue, queueHeld } };
     if (state !== this.#before.state) {
       const cycleId = (run ?? this.#before.run)?.cycleId ?? null;
       yield { name: "state.changed", data: { state, cycleId } };

@@ -5,9 +5,11 @@
 import type {
   Mode,
   QueuedMessage,
+  QueueHold,
   State,
   SubAgentOutcome,
   SubAgentTask,
+  SummarySource,
   ToolCall,
   Usage,
 } from "./conversation.ts";
@@ -23,7 +25,10 @@ export type Notice =
       readonly name: "mode.changed";
       readonly data: { readonly mode: Mode; readonly by: "approval" | "user" };
     }
-  | { readonly name: "queue.changed"; readonly data: { readonly queue: readonly QueuedMessage[] } }
+  | {
+      readonly name: "queue.changed";
+      readonly data: { readonly queue: readonly QueuedMessage[]; readonly queueHeld: QueueHold | null };
+    }
   | {
       readonly name: "usage.changed";
       readonly data: {
@@ -35,7 +40,10 @@ export type Notice =
       };
     }
   | { readonly name: "context.warned"; readonly data: { readonly contextRatio: number } }
-  | { readonly name: "context.exhausted"; readonly data: { readonly summary: string } }
+  | {
+      readonly name: "context.exhausted";
+      readonly data: { readonly summary: string; readonly source: SummarySource };
+    }
   | {
       readonly name: "llm.retry_scheduled";
       readonly data: {

@@ -2,7 +2,15 @@
  * Owns: everything that can happen to a conversation. Each event carries a stamp (ids.ts). An outcome also carries the
  * generation id of its operation; the machine ignores it when the state does not wait for that id.
  */
-import type { CallDefect, CancelledBy, Decision, Sandbox, SubAgentOutcome } from "./conversation.ts";
+import type {
+  CallDefect,
+  CancelledBy,
+  Decision,
+  Inheritance,
+  QueueOnCancel,
+  Sandbox,
+  SubAgentOutcome,
+} from "./conversation.ts";
 import type { Block, Delivery, ErrorKind, ImageBlock, ProviderBlock, TokenUsage } from "./message.ts";
 import type { Stamp } from "./ids.ts";
 
@@ -15,7 +23,10 @@ export type ConversationEvent =
       readonly delivery: Delivery;
     }
   | { readonly kind: "withdraw_message"; readonly messageId: string }
-  | { readonly kind: "user_cancel"; readonly clearQueue: boolean; readonly by: CancelledBy }
+  | { readonly kind: "user_cancel"; readonly queue: QueueOnCancel; readonly by: CancelledBy }
+  | { readonly kind: "user_release_queue" }
+  /** The conversation came to rest, and a message waits that is not held. */
+  | { readonly kind: "next_run_due" }
   /** Without `toolCallId` (an operator's signal), the decision is on the pending approval. */
   | { readonly kind: "user_decide_upgrade"; readonly decision: Decision; readonly toolCallId: string | null }
   /** `sandbox`: as the host answered just before. */
@@ -59,8 +70,8 @@ export type ConversationEvent =
   /** The first and only task of a sub-agent. */
   | { readonly kind: "task_given"; readonly messageId: string; readonly task: string }
   | { readonly kind: "sub_agent_finished"; readonly id: string; readonly outcome: SubAgentOutcome }
-  /** The summary of an earlier conversation, put before the first message. */
-  | { readonly kind: "seeded"; readonly text: string }
+  /** The conversation continues another one; comes before its first message. */
+  | ({ readonly kind: "continued" } & Inheritance)
   /** Something the person should see and the model should not. */
   | { readonly kind: "noted"; readonly text: string }
   | { readonly kind: "restarted"; readonly policy: "idle" | "resume" };

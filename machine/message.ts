@@ -44,6 +44,9 @@ export type ToolOutcome = {
   readonly durationMs: number;
 };
 
+/** What the first message of a conversation that continues another one was made from. */
+export type SeedSource = "summary" | "excerpt";
+
 export type RunStopReason = "completed" | "interrupted" | "error";
 
 export type ErrorKind =
@@ -78,7 +81,12 @@ export type MessageBody =
     }
   | { readonly type: "tool"; readonly actor: "system"; readonly content: readonly [ToolOutcome] }
   /** For the model and the person. */
-  | { readonly type: "system"; readonly actor: "system"; readonly content: readonly Block[] }
+  | {
+      readonly type: "system";
+      readonly actor: "system";
+      readonly content: readonly Block[];
+      readonly display?: { readonly seed: SeedSource };
+    }
   /** For the person only; never sent to the model. */
   | { readonly type: "note"; readonly actor: "system"; readonly content: readonly Block[] }
   | {

@@ -1,12 +1,12 @@
 /**
  * Owns: handling a person's message (REQ-BED-002; docs/machine.md, "Messages while busy"): it starts a run, waits
- * visibly, or is rejected. There is no hidden queue.
+ * visibly (queue.ts), or is rejected.
  */
 import type { Draft } from "./draft.ts";
 import type { ConversationEvent } from "./event.ts";
+import { enqueue } from "./queue.ts";
 import type { Rejection } from "./rejection.ts";
 import { startRun } from "./run.ts";
-import { jsonBytes, QUEUE_BYTES } from "./size.ts";
 import { toPerson } from "./wording.ts";
 
 type UserMessage = Extract<ConversationEvent, { kind: "user_message" }>;
@@ -39,27 +39,4 @@ export function onUserMessage(draft: Draft, message: UserMessage): Rejection | n
     case "context_exhausted":
       return { code: "context_exhausted", message: toPerson.contextExhausted };
   }
-}
-
-/** Only a message that still waits can be withdrawn. */
-export function onWithdraw(draft: Draft, messageId: string): Rejection | null {
-  const { queue } = draft.conversation;
-  const rest = queue.filter((message) => message.messageId !== messageId);
-  if (rest.length === queue.length) return { code: "already_delivered", message: toPerson.alreadyDelivered };
-  draft.set({ queue: rest });
-  return null;
-}
-
-function enqueue(draft: Draft, message: UserMessage, refusal: Rejection): Rejection | null {
-  const { messageId, text, images, delivery } = message;
-  if (delivery === "direct") return refusal;
-  const { queue } = draft.conversation;
-  const { queued } = draft.context.limits;
-  if (queue.length >= queued) return { code: "queue_full", message: toPerson.queueFull(queued) };
-  const longer = [...queue, { messageId, delivery, text, images, createdAt: draft.time }];
-  if (queue.length > 0 && jsonBytes(longer) > QUEUE_BYTES) {
-    return { code: "queue_full", message: toPerson.queueTooLong };
-  }
-  draft.set({ queue: longer });
-  return null;
 }

@@ -9,6 +9,7 @@ import type { Children, StateOf } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
 import { answerCancelled } from "./cancel.ts";
 import { askAgain } from "./failure.ts";
+import { hold } from "./queue.ts";
 import { advance, answerCall, skipAll } from "./round.ts";
 import { failSubAgent, interruptRun, requestLlm } from "./run.ts";
 import { toModel, toPerson } from "./wording.ts";
@@ -20,6 +21,7 @@ export function onRestarted(draft: Draft, policy: RestartPolicy): void {
   switch (state.kind) {
     case "idle":
     case "error":
+      return hold(draft, "restart");
     case "context_exhausted":
     case "completed":
     case "failed":

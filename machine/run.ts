@@ -5,6 +5,7 @@
 import type { ErrorKind, RunStopReason } from "./message.ts";
 import type { QueuedMessage, StateOf, SubAgentOutcome } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
+import { hold, releaseAfterSuccess, takeNext, takeSteers } from "./queue.ts";
 import { toPerson } from "./wording.ts";
 
 type RootMessage = Pick<QueuedMessage, "messageId" | "text" | "images"> & {
@@ -35,25 +36,22 @@ export function requestLlm(draft: Draft, attempt: number): void {
   draft.start({ kind: "request_llm", requestId, attempt });
 }
 
-/** Stores the steers that wait, in the order in which they came. */
 function deliverSteers(draft: Draft): void {
-  const steers = draft.conversation.queue.filter((message) => message.delivery === "steer");
-  if (steers.length === 0) return;
-  draft.set({ queue: draft.conversation.queue.filter((message) => message.delivery !== "steer") });
-  for (const steer of steers) sayUser(draft, steer, "steer");
+  for (const steer of takeSteers(draft)) sayUser(draft, steer, "steer");
 }
 
-export function hasSteers(draft: Draft): boolean {
-  return draft.conversation.queue.some((message) => message.delivery === "steer");
-}
-
-/** Ends the run without an error. The conversation becomes idle, or the next follow-up starts at once. */
+/** Ends the run without an error. The conversation is idle; a follow-up that waits is due (`next_run_due`). */
 export function finishRun(draft: Draft, reason: Exclude<RunStopReason, "error">): void {
-  endRun(draft, reason, false);
-  startNext(draft);
+  stopRun(draft, reason);
+  draft.set({ errorsInARow: 0 });
+  if (reason === "completed") releaseAfterSuccess(draft);
+  draft.setState({ kind: "idle" });
 }
 
-/** REQ-BED-006: ends the run with an error that the person sees. A second error in a row holds the queue. */
+/**
+ * REQ-BED-006: ends the run with an error that the person sees. A second error in a row holds the queue; so does a key
+ * that the provider does not accept, because every message would meet it.
+ */
 export function failRun(draft: Draft, errorKind: ErrorKind, message: string): void {
   if (draft.context.isSubAgent) {
     failSubAgent(draft, { error: message, errorKind });
@@ -62,25 +60,32 @@ export function failRun(draft: Draft, errorKind: ErrorKind, message: string): vo
   draft.append({ type: "error", actor: "system", content: [{ errorKind, message }] });
   stopRun(draft, "error");
   const errorsInARow = draft.conversation.errorsInARow + 1;
-  draft.set({ errorsInARow, queuePaused: errorsInARow >= 2 });
+  draft.set({ errorsInARow });
+  if (errorKind === "auth") hold(draft, "auth");
+  else if (errorsInARow >= 2) hold(draft, "errors");
   draft.setState({ kind: "error", message, errorKind });
-  startNext(draft);
 }
 
 /** Ends the run after a restart, and holds the queue for the person. */
 export function interruptRun(draft: Draft): void {
-  endRun(draft, "interrupted", true);
+  finishRun(draft, "interrupted");
+  hold(draft, "restart");
 }
 
-function endRun(draft: Draft, reason: Exclude<RunStopReason, "error">, queuePaused: boolean): void {
-  stopRun(draft, reason);
-  draft.set({ errorsInARow: 0, queuePaused });
-  draft.setState({ kind: "idle" });
+/** Starts the run of the next message that waits, if one is due. */
+export function startNext(draft: Draft): void {
+  const next = takeNext(draft);
+  if (next !== null) startRun(draft, { ...next, delivery: "followUp" });
 }
 
-/** Stores the run's last message. Steers that no request has delivered come just before it. */
-export function stopRun(draft: Draft, reason: RunStopReason): void {
+/** Ends the run in the history. Steers that no request has delivered come just before its last message. */
+function stopRun(draft: Draft, reason: RunStopReason): void {
   deliverSteers(draft);
+  closeRun(draft, reason);
+}
+
+/** Stores the run's last message. What waits stays in the queue. */
+export function closeRun(draft: Draft, reason: RunStopReason): void {
   draft.append({ type: "run_stop", actor: "system", content: [{ reason }] });
   draft.set({ run: null });
 }
@@ -100,14 +105,6 @@ export function failSubAgent(draft: Draft, outcome: Extract<SubAgentOutcome, { e
   });
   stopRun(draft, "error");
   draft.setState({ kind: "failed", ...outcome });
-}
-
-function startNext(draft: Draft): void {
-  const { queue, queuePaused } = draft.conversation;
-  const next = queue[0];
-  if (queuePaused || next === undefined) return;
-  draft.set({ queue: queue.slice(1) });
-  startRun(draft, { ...next, delivery: "followUp" });
 }
 
 function sayUser(

@@ -3,18 +3,20 @@
  * every state. It drops outcomes that the state does not wait for.
  */
 import { onCancel, onRequestStopped, onToolStopped } from "./cancel.ts";
-import { onSummary, onTriggerContinuation } from "./continuation.ts";
+import { onContinued, onSummary, onTriggerContinuation } from "./continuation.ts";
 import type { Context } from "./context.ts";
 import type { Cancelling, Conversation, State, StateOf } from "./conversation.ts";
 import { Draft, type Accepted } from "./draft.ts";
 import type { ConversationEvent, Event } from "./event.ts";
 import { askAgain, onFailure } from "./failure.ts";
-import { onUserMessage, onWithdraw } from "./messages.ts";
+import { onUserMessage } from "./messages.ts";
 import { onDecision, onDowngrade } from "./modes.ts";
+import { onRelease, onWithdraw } from "./queue.ts";
 import type { Rejection } from "./rejection.ts";
 import { onResponse, type Response } from "./response.ts";
 import { onRestarted } from "./restart.ts";
 import { advance, answerCall } from "./round.ts";
+import { startNext } from "./run.ts";
 import { onSubAgentFinished, onTaskGiven } from "./sub-agents.ts";
 import { toModel } from "./wording.ts";
 
@@ -51,7 +53,12 @@ function apply(draft: Draft, event: Event): Rejection | null {
     case "user_trigger_continuation":
       return onTriggerContinuation(draft);
     case "user_cancel":
-      onCancel(draft, event.by, event.clearQueue);
+      onCancel(draft, event.by, event.queue);
+      return null;
+    case "user_release_queue":
+      return onRelease(draft);
+    case "next_run_due":
+      startNext(draft);
       return null;
     case "llm_response":
       if (awaitsRequest(state, event.requestId)) onAnswer(draft, state, event);
@@ -77,8 +84,8 @@ function apply(draft: Draft, event: Event): Rejection | null {
     case "sub_agent_finished":
       onSubAgentFinished(draft, event.id, event.outcome);
       return null;
-    case "seeded":
-      draft.appendSystemMessage(event.text);
+    case "continued":
+      onContinued(draft, event);
       return null;
     case "noted":
       draft.appendNote(event.text);

@@ -111,16 +111,17 @@ export function pack(revisions: readonly Revision[]): Packed {
 /** Restores a notice of a packed revision to its full form. */
 export function unpackNotice(notice: Notice | ShortNotice, value: Value | null): Notice {
   if (value === null) return notice as Notice;
-  const { state, queue } = value.conversation;
+  const { state, queue, queueHeld } = value.conversation;
   if (notice.name === "state.changed") return { name: notice.name, data: { state, ...notice.data } };
-  if (notice.name === "queue.changed") return { name: notice.name, data: { queue, ...notice.data } };
+  if (notice.name === "queue.changed") return { name: notice.name, data: { queue, queueHeld, ...notice.data } };
   return notice;
 }
 
 function shorten(notice: Notice, { conversation }: Value): Notice | ShortNotice {
   if (notice.name === "state.changed" && notice.data.state === conversation.state)
     return { name: notice.name, data: { cycleId: notice.data.cycleId } };
-  if (notice.name === "queue.changed" && notice.data.queue === conversation.queue)
+  const { queue, queueHeld } = conversation;
+  if (notice.name === "queue.changed" && notice.data.queue === queue && notice.data.queueHeld === queueHeld)
     return { name: notice.name, data: {} };
   return notice;
 }

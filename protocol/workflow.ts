@@ -9,7 +9,17 @@ import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { ConversationMetadata } from "./activities.ts";
 import type { RowVersion } from "./commit.ts";
 import type { Context } from "../machine/context.ts";
-import type { CancelledBy, Conversation, Decision, Mode, State } from "../machine/conversation.ts";
+import type {
+  CancelledBy,
+  Conversation,
+  Decision,
+  Inheritance,
+  Mode,
+  QueuedMessage,
+  QueueHold,
+  QueueOnCancel,
+  State,
+} from "../machine/conversation.ts";
 import type { Operation } from "../machine/effect.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
 import type { ConversationConfig } from "./conversation.ts";
@@ -26,8 +36,8 @@ export type CreateInput = {
   readonly config: ConversationConfig;
   readonly mode: Mode;
   readonly title: string | null;
-  /** The summary of an earlier conversation, or null. */
-  readonly seed: string | null;
+  /** What it takes over from the conversation that it continues, or null. */
+  readonly inherited: Inheritance | null;
   /** A sub-agent's task, or null. */
   readonly task: { readonly messageId: string; readonly text: string } | null;
   /** Set if it is known; otherwise the workflow loads it and looks for the row at the same time. */
@@ -97,8 +107,15 @@ export const sendMessageUpdate = defineUpdate<SendMessageResult, [SendMessageInp
 export const withdrawMessageUpdate = defineUpdate<Accepted, [{ messageId: string } & Asked]>(
   "withdrawMessage",
 );
+/** `next`: the waiting message whose run follows, or has just started. */
+export type CancelResult = StateResult & {
+  readonly next: QueuedMessage | null;
+  readonly queueHeld: QueueHold | null;
+};
 /** The API sends it without reading the row first, so that a Stop does not need Postgres. */
-export const cancelUpdate = defineUpdate<StateResult, [{ clearQueue: boolean }]>("cancel");
+export const cancelUpdate = defineUpdate<CancelResult, [{ queue: QueueOnCancel }]>("cancel");
+/** Lets a held queue go on. */
+export const releaseQueueUpdate = defineUpdate<StateResult, [{ releaseQueue: true } & Asked]>("releaseQueue");
 export const decideUpgradeUpdate = defineUpdate<
   ModeResult,
   [{ decision: Decision; toolCallId: string } & Asked]
@@ -119,7 +136,8 @@ export const removeUpdate = defineUpdate<null, [{ remove: true }]>("remove");
 export const sendMessageSignal = defineSignal<[Partial<SendMessageInput> & { text: string }]>("sendMessage");
 export const withdrawMessageSignal = defineSignal<[{ messageId: string }]>("withdrawMessage");
 /** A parent's signal to its sub-agent says by `by` why it cancels. */
-export const cancelSignal = defineSignal<[{ clearQueue?: boolean; by?: CancelledBy }]>("cancel");
+export const cancelSignal = defineSignal<[{ queue?: QueueOnCancel; by?: CancelledBy }]>("cancel");
+export const releaseQueueSignal = defineSignal<[{ releaseQueue: true }]>("releaseQueue");
 export const decideUpgradeSignal =
   defineSignal<[{ decision: Decision; toolCallId?: string }]>("decideUpgrade");
 export const downgradeSignal = defineSignal<[Readonly<Record<string, never>>]>("downgrade");

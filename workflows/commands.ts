@@ -7,8 +7,9 @@
  */
 import { ApplicationFailure, setHandler } from "@temporalio/workflow";
 import type { SignalDefinition, UpdateDefinition } from "@temporalio/common";
-import type { Sandbox } from "../machine/conversation.ts";
+import type { Conversation, Sandbox } from "../machine/conversation.ts";
 import type { ConversationEvent } from "../machine/event.ts";
+import { nextAfterCancel } from "../machine/queue.ts";
 import { messageExists, sandboxOf } from "./activities.ts";
 import * as contract from "../protocol/workflow.ts";
 import type { Lifecycle } from "./conversation.ts";
@@ -75,8 +76,12 @@ export function handleCommands(lifecycle: Lifecycle): void {
     answer: stateOf,
     eventOf: (input) => (names(input, "triggerContinuation") ? { kind: "user_trigger_continuation" } : null),
   });
-  handleEvent(lifecycle, contract.cancelUpdate, contract.cancelSignal, {
+  handleEvent(lifecycle, contract.releaseQueueUpdate, contract.releaseQueueSignal, {
     answer: stateOf,
+    eventOf: (input) => (names(input, "releaseQueue") ? { kind: "user_release_queue" } : null),
+  });
+  handleEvent(lifecycle, contract.cancelUpdate, contract.cancelSignal, {
+    answer: cancelledOf,
     eventOf: (input) => {
       const cancel = readCancel(input);
       return cancel === null ? null : { kind: "user_cancel", ...cancel };
@@ -140,7 +145,8 @@ export function handleCommands(lifecycle: Lifecycle): void {
 type EventCommand<Result> = {
   /** null: the input does not have the documented form. */
   readonly eventOf: (input: unknown) => ConversationEvent | null;
-  readonly answer: (session: Session) => Result;
+  /** @param before the conversation before the event */
+  readonly answer: (session: Session, before: Conversation) => Result;
   /** Makes the event that counts, after the validator and before it is applied. */
   readonly complete?: (session: Session) => Promise<ConversationEvent>;
   /** Runs before the answer to an update whose event was ignored. */
@@ -158,12 +164,13 @@ function handleEvent<Result, UpdateInput, SignalInput>(
     async (input) => {
       const given = orThrow(eventOf(input));
       const event = (await complete?.(await sessionFor(lifecycle, input))) ?? given;
-      const { session, applied } = await inSession(lifecycle, input, (open) => ({
+      const { session, before, applied } = await inSession(lifecycle, input, (open) => ({
         session: open,
+        before: open.conversation,
         applied: applyOrThrow(open, event),
       }));
       if (applied.kind === "ignored") await onIgnored?.(event);
-      return answer(lifecycle.session ?? session);
+      return answer(lifecycle.session ?? session, before);
     },
     { validator: (input: UpdateInput) => validate(lifecycle, input, orThrow(eventOf(input))) },
   );
@@ -182,6 +189,12 @@ const revisionOf = ({ outbox }: Session): contract.Accepted => ({ revision: outb
 const stateOf = (session: Session): contract.StateResult => ({
   ...revisionOf(session),
   state: session.conversation.state,
+});
+
+const cancelledOf = (session: Session, before: Conversation): contract.CancelResult => ({
+  ...stateOf(session),
+  next: nextAfterCancel(before, session.conversation),
+  queueHeld: session.conversation.queueHeld,
 });
 
 const modeOf = (session: Session): contract.ModeResult => ({

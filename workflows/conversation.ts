@@ -196,18 +196,18 @@ export class Lifecycle {
     if (session === null) return;
     const event = {
       kind: "user_cancel",
-      clearQueue: false,
+      queue: "run",
       by: session.isSubAgent ? "parent" : "user",
     } as const;
     if (session.apply(event).kind === "ignored" && (await this.verify())) this.session?.apply(event);
   }
 
-  /** Cancels until no run is in progress; follow-ups that start after a cancel are cancelled, too. */
+  /** Cancels until no run is in progress. The messages that wait are held: none starts a run. */
   async stop(): Promise<void> {
     for (;;) {
       const session = await this.ready();
       if (session === null || !isWorking(session.conversation.state)) return;
-      session.apply({ kind: "user_cancel", clearQueue: false, by: "user" });
+      session.apply({ kind: "user_cancel", queue: "hold", by: "user" });
       await this.wait(() => session.isClosed || session.conversation.state.kind !== "cancelling");
     }
   }

@@ -4,7 +4,7 @@
  * its defaults, or null.
  */
 import type { RowVersion } from "../protocol/commit.ts";
-import type { CancelledBy, Decision } from "../machine/conversation.ts";
+import type { CancelledBy, Decision, QueueOnCancel } from "../machine/conversation.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
 import { jsonBytes } from "../machine/size.ts";
 import { CLIENT_ID, IMAGE_HASH, MAX_MESSAGE_IMAGES, MAX_MESSAGE_JSON_BYTES } from "../protocol/formats.ts";
@@ -35,10 +35,10 @@ export function readMessageId(input: unknown): string | null {
 /** An input without fields means the defaults: a person's cancel. */
 export function readCancel(
   input: unknown,
-): { readonly clearQueue: boolean; readonly by: CancelledBy } | null {
+): { readonly queue: QueueOnCancel; readonly by: CancelledBy } | null {
   if (!isGiven(input)) return null;
-  const { clearQueue = false, by = "user" } = fields(input);
-  return typeof clearQueue === "boolean" && isCanceller(by) ? { clearQueue, by } : null;
+  const { queue = "run", by = "user" } = fields(input);
+  return isQueueOnCancel(queue) && isCanceller(by) ? { queue, by } : null;
 }
 
 /** Without `toolCallId` the decision is on the pending call. */
@@ -69,7 +69,7 @@ export function isGiven(input: unknown): boolean {
  * The input of a command that cannot be undone must name the command, so that a copy of another signed input cannot ask
  * for it.
  */
-export function names(input: unknown, order: "remove" | "triggerContinuation"): boolean {
+export function names(input: unknown, order: "remove" | "triggerContinuation" | "releaseQueue"): boolean {
   return isGiven(input) && fields(input)[order] === true;
 }
 
@@ -105,6 +105,9 @@ const isId = (value: unknown): value is string => typeof value === "string" && C
 
 const isDelivery = (value: unknown): value is Delivery =>
   value === "direct" || value === "steer" || value === "followUp";
+
+const isQueueOnCancel = (value: unknown): value is QueueOnCancel =>
+  value === "run" || value === "hold" || value === "clear";
 
 const isCanceller = (value: unknown): value is CancelledBy =>
   value === "user" || value === "parent" || value === "timeout";

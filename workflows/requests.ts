@@ -12,6 +12,7 @@ export type PersonEvent = Extract<
       | "user_message"
       | "withdraw_message"
       | "user_cancel"
+      | "user_release_queue"
       | "user_decide_upgrade"
       | "user_request_downgrade"
       | "user_trigger_continuation";
@@ -44,6 +45,7 @@ const PERSON_EVENTS: Readonly<Record<PersonEvent["kind"], true>> = {
   user_message: true,
   withdraw_message: true,
   user_cancel: true,
+  user_release_queue: true,
   user_decide_upgrade: true,
   user_request_downgrade: true,
   user_trigger_continuation: true,
@@ -62,6 +64,8 @@ export function lostNote(request: Request): string {
       return "A decision on the mode came too late and was not taken.";
     case "user_cancel":
       return "A cancel was not taken.";
+    case "user_release_queue":
+      return "A release of the queue was not taken.";
     case "user_request_downgrade":
       return "A switch to Restricted mode was not taken.";
     case "user_trigger_continuation":

@@ -10,6 +10,7 @@ import type { Conversation } from "../machine/conversation.ts";
 import type { Operation, Stop } from "../machine/effect.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { Rejection } from "../machine/rejection.ts";
+import { isNextRunDue } from "../machine/queue.ts";
 import { transition } from "../machine/transition.ts";
 import { stopTools } from "./activities.ts";
 import { Committer, type Divergence } from "./committer.ts";
@@ -84,7 +85,14 @@ export class Session {
     this.#inFlight = new InFlight(run.scope, (event) => this.apply(event));
     const { createInput, refusals } = beginning;
     const restarts = row?.restarts ?? 0;
-    const options = { conversationId: config.id, outbox: new Outbox(row), createInput, refusals, restarts };
+    const options = {
+      conversationId: config.id,
+      outbox: new Outbox(row),
+      // What is inherited comes with the first revisions.
+      createInput: createInput === null ? null : { ...createInput, inherited: null },
+      refusals,
+      restarts,
+    };
     this.#committer = new Committer(options, run.scope, (divergence) => {
       this.close();
       run.onDivergence(divergence);
@@ -138,7 +146,10 @@ export class Session {
     this.#record(seed, result, archived, at);
     if (isPersonEvent(event)) this.#committer.accept(event);
     this.#stop(result.stop);
-    this.#startAll(result.start);
+    // A revision of its own for the next run, so that clients are told of the rest between the two. The commit of its
+    // request carries both.
+    if (isNextRunDue(result.conversation)) this.apply({ kind: "next_run_due" });
+    else this.#startAll(result.start);
     return { kind: "accepted" };
   }
 
@@ -163,15 +174,15 @@ export class Session {
   }
 
   /** Records the first revisions of a conversation that has no row yet. */
-  begin({ seed, task }: CreateInput): void {
+  begin({ inherited, task }: CreateInput): void {
     this.outbox.record(this.newId("open"), unchanged(this.#conversation), null, Date.now());
-    // With a seed or a task, the first event below shows the conversation.
-    if (seed === null && task === null) {
-      this.show();
-      void this.#committer.flush();
+    if (inherited !== null) this.apply({ kind: "continued", ...inherited });
+    if (task !== null) {
+      this.apply({ kind: "task_given", messageId: task.messageId, task: task.text });
+      return;
     }
-    if (seed !== null) this.apply({ kind: "seeded", text: seed });
-    if (task !== null) this.apply({ kind: "task_given", messageId: task.messageId, task: task.text });
+    this.show();
+    void this.#committer.flush();
   }
 
   /** Performs the operations that the previous run has left to this one. */

@@ -193,7 +193,7 @@ function createInputOf(
     },
     mode: sandbox.kind === "available" ? "restricted" : parentMode,
     title: null,
-    seed: null,
+    inherited: null,
     task: { messageId: `task-${task.id}`, text: task.task },
     ...(model === config.model ? { context: subAgentContext } : {}),
   };

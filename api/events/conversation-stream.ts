@@ -8,6 +8,7 @@ import { isUnavailable } from "../../db/errors.ts";
 import type { LiveEvent, Unsubscribe } from "../../db/notifications.ts";
 import { getConversation, readSnapshot, type Snapshot } from "../../db/views.ts";
 import type { State } from "../../machine/conversation.ts";
+import { withActions } from "../actions.ts";
 import type { Deps } from "../deps.ts";
 import { notFound } from "../problem.ts";
 import type { Signal } from "./hub.ts";
@@ -140,8 +141,9 @@ class ConversationStream {
     while (this.#cursor < last && this.writer.isOpen) {
       const limit = Math.min(PAGE, last - this.#cursor);
       const page = await readEvents(this.#deps.db, this.#id, this.#cursor, limit);
-      for (const { name, data, number } of page) {
-        this.writer.send({ name, data, number });
+      for (const event of page) {
+        const { name, data, number } = event;
+        this.writer.send({ name, data: withActions(this.#id, event), number });
         this.#cursor = number;
         if (name === "state.changed") this.#state = data.state;
       }

@@ -1,4 +1,4 @@
-/** Owns: a user's commands to a conversation, besides messages: cancel, approve, downgrade, wind up. */
+/** Owns: a user's commands to a conversation, besides messages: cancel, release, approve, downgrade, wind up. */
 import { createRoute, z } from "@hono/zod-openapi";
 import { versionOf } from "../../db/conversations.ts";
 import type { RowVersion } from "../../protocol/commit.ts";
@@ -6,6 +6,7 @@ import {
   cancelUpdate,
   decideUpgradeUpdate,
   downgradeUpdate,
+  releaseQueueUpdate,
   triggerContinuationUpdate,
 } from "../../protocol/workflow.ts";
 import type { Deps } from "../deps.ts";
@@ -13,11 +14,22 @@ import { notFound, Problem } from "../problem.ts";
 import { awaitRevision } from "../projection.ts";
 import { acceptEmptyBody, createRouter } from "../router.ts";
 import { conversationParams, pending } from "../schemas/common.ts";
-import { mode } from "../schemas/conversation.ts";
+import { mode, queuedMessage, queueHeld } from "../schemas/conversation.ts";
 import { BODY, problems } from "../schemas/problem.ts";
 import { state } from "../schemas/state.ts";
 
 const tags = ["Control"];
+
+const cancelOrder = z
+  .strictObject({
+    queue: z.enum(["run", "hold", "clear"]).optional().openapi({ description: "`run` unless given." }),
+    clearQueue: z.boolean().optional().openapi({ description: "`true` is another word for `clear`." }),
+  })
+  .refine(({ queue, clearQueue }) => clearQueue !== true || queue === undefined || queue === "clear", {
+    path: ["queue"],
+    message: "`clearQueue` says that the queue is cleared, `queue` says something else.",
+  });
+
 const INVALID_BODY = [...BODY, "not_found", "invalid_request"] as const;
 
 const cancel = createRoute({
@@ -27,7 +39,7 @@ const cancel = createRoute({
   tags,
   summary: "Cancel the work",
   description:
-    "Answered as soon as `cancelling` or `idle` is committed; the stream tells when everything is dead. Nothing to cancel is no error. `clearQueue` drops waiting messages too; else a follow-up starts at once.",
+    "Answered as soon as `cancelling` or `idle` is committed; the stream tells when everything is dead. Nothing to cancel is no error. `queue` says what becomes of the messages that wait: they `run` (the next one starts when everything is stopped), they are on `hold` until they are released, or they are dropped (`clear`). `run` leaves a queue that is held as it is. `next` is the message that starts next.",
   middleware: acceptEmptyBody,
   request: {
     params: conversationParams,
@@ -35,18 +47,45 @@ const cancel = createRoute({
       required: false,
       content: {
         "application/json": {
-          schema: z.strictObject({ clearQueue: z.boolean().optional() }),
-          example: { clearQueue: true },
+          schema: cancelOrder,
+          example: { queue: "hold" },
         },
       },
     },
   },
   responses: {
     202: {
+      description: "The state now, and what follows.",
+      content: {
+        "application/json": {
+          schema: z.object({
+            state,
+            next: queuedMessage.nullable().openapi({ description: "null: nothing starts by itself." }),
+            queueHeld,
+            pending,
+          }),
+        },
+      },
+    },
+    ...problems(...INVALID_BODY),
+  },
+});
+
+const releaseQueue = createRoute({
+  method: "post",
+  path: "/api/conversations/{id}/queue/release",
+  operationId: "releaseQueue",
+  tags,
+  summary: "Let the queue go on",
+  description:
+    "Ends the hold of the waiting messages (`queueHeld`): the first follow-up starts now, or when the agent is at rest. A queue that is not held stays as it is: no error.",
+  request: { params: conversationParams },
+  responses: {
+    202: {
       description: "The state now.",
       content: { "application/json": { schema: z.object({ state, pending }) } },
     },
-    ...problems(...INVALID_BODY),
+    ...problems(...BODY, "not_found", "context_exhausted", "sub_agent_read_only"),
   },
 });
 
@@ -153,12 +192,18 @@ export function controlRoutes(deps: Deps) {
   return createRouter()
     .openapi(cancel, async (c) => {
       const { id } = c.req.valid("param");
-      const { clearQueue = false } = c.req.valid("json");
+      const { clearQueue = false, queue = clearQueue ? "clear" : "run" } = c.req.valid("json");
       // A cancel stops the work even while Postgres is away, so the row is read only when the workflow does not answer.
       const exists = async (): Promise<void> => {
         await rowOf(id);
       };
-      const { revision, state } = await workflows.update(id, cancelUpdate, [{ clearQueue }], exists);
+      const { revision, ...cancelled } = await workflows.update(id, cancelUpdate, [{ queue }], exists);
+      return c.json({ ...cancelled, ...(await shown(id, revision)) }, 202);
+    })
+    .openapi(releaseQueue, async (c) => {
+      const { id } = c.req.valid("param");
+      const asked = { releaseQueue: true, row: await rowOf(id) } as const;
+      const { revision, state } = await workflows.update(id, releaseQueueUpdate, [asked]);
       return c.json({ state, ...(await shown(id, revision)) }, 202);
     })
     .openapi(approve, async (c) => {

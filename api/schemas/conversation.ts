@@ -1,6 +1,7 @@
 /** Owns: the schemas of a conversation and of what is sent to make, list and change one (docs/http.md). */
 import { z } from "@hono/zod-openapi";
 import type { ConversationView } from "../../db/views.ts";
+import type { QueuedMessage, QueueHold } from "../../machine/conversation.ts";
 import { answer, clientId, parameter, pending, queryInteger, text, time } from "./common.ts";
 import { delivery, imageBlock, newMessage, tokenUsage } from "./message.ts";
 import { state } from "./state.ts";
@@ -20,15 +21,26 @@ export const sandbox = z.discriminatedUnion("kind", [
 
 export const mode = z.enum(["restricted", "unrestricted"]);
 
-export const queuedMessage = z
-  .object({
-    messageId: z.string(),
-    delivery: delivery.exclude(["direct"]),
-    text: z.string(),
-    images: z.array(imageBlock),
-    createdAt: time,
-  })
-  .openapi("QueuedMessage");
+export const queuedMessage = answer<QueuedMessage>(
+  z
+    .object({
+      messageId: z.string(),
+      delivery: delivery.exclude(["direct"]),
+      text: z.string(),
+      images: z.array(imageBlock),
+      createdAt: time,
+    })
+    .openapi("QueuedMessage"),
+);
+
+export const queueHeld = answer<QueueHold | null>(
+  z
+    .enum(["cancel", "continued", "restart", "errors", "auth", "context_exhausted"])
+    .nullable()
+    .openapi({
+      description: "Why the messages that wait start no run until they are released; null: they do.",
+    }),
+);
 
 export const usage = tokenUsage
   .extend({
@@ -53,6 +65,7 @@ export const conversation = answer<ConversationView>(
       sandbox,
       state,
       queue: z.array(queuedMessage),
+      queueHeld,
       usage,
       parentId: z.string().nullable(),
       continuedFrom: z.string().nullable(),
@@ -76,6 +89,7 @@ export const conversation = answer<ConversationView>(
         sandbox: { kind: "available", abi: 7 },
         state: { kind: "idle" },
         queue: [],
+        queueHeld: null,
         usage: {
           inputTokens: 0,
           outputTokens: 0,
@@ -117,10 +131,20 @@ export const newConversation = z
       .optional(),
     title: title.optional().openapi({ description: "Made from the first message unless given." }),
     message: newMessage.optional().openapi({ description: "Sent at once." }),
-    continuedFrom: z.strictObject({ id: z.string(), seed: z.boolean() }).optional().openapi({
-      description:
-        "Goes on from a conversation whose context is exhausted; `seed` puts its summary before the first message.",
-    }),
+    continuedFrom: z
+      .strictObject({
+        id: z.string(),
+        seed: z.boolean().openapi({
+          description:
+            "Puts the summary before the first message, or an excerpt where no summary could be written: the last requests and the files that were changed. Only for a conversation whose context is exhausted.",
+        }),
+        queue: z.boolean().optional().openapi({
+          description:
+            "The messages that wait in an exhausted conversation come along, held, as follow-ups. `true` unless given.",
+        }),
+      })
+      .optional()
+      .openapi({ description: "Goes on from another conversation." }),
   })
   .openapi("NewConversation");
 

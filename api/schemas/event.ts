@@ -3,14 +3,22 @@
  * so the schemas stand among the components, each under the name of its event.
  */
 import { z } from "@hono/zod-openapi";
-import { time } from "./common.ts";
-import { conversation, mode, queuedMessage, usage } from "./conversation.ts";
+import { json, time } from "./common.ts";
+import { conversation, mode, queuedMessage, queueHeld, usage } from "./conversation.ts";
 import { errorKind, storedMessage } from "./message.ts";
-import { state, subAgentOutcome } from "./state.ts";
+import { state, subAgentOutcome, summarySource } from "./state.ts";
 
 const delta = z.object({ requestId: z.string(), index: z.int(), text: z.string() });
 
 /** The `data:` of every event by its name. */
+const call = z.object({ method: z.literal("POST"), path: z.string(), body: json });
+/** Requests that a client can offer as buttons (../actions.ts). */
+const actions = z.object({
+  windUp: call.optional().openapi({ description: "Ends this conversation with a summary." }),
+  continueWithSummary: call.optional().openapi({ description: "A new conversation that begins with it." }),
+  startAnew: call.openapi({ description: "A new conversation in the same directory, without a summary." }),
+});
+
 export const eventData = {
   snapshot: z.object({ conversation, messages: z.array(storedMessage), lastEvent: z.int() }),
   /** Null in the stream of the list, whose events have no numbers. */
@@ -20,10 +28,10 @@ export const eventData = {
   "message.removed": z.object({ id: z.string() }),
   "state.changed": z.object({ state, cycleId: z.string().nullable() }),
   "mode.changed": z.object({ mode, by: z.enum(["approval", "user"]) }),
-  "queue.changed": z.object({ queue: z.array(queuedMessage) }),
+  "queue.changed": z.object({ queue: z.array(queuedMessage), queueHeld }),
   "usage.changed": z.object({ usage }),
-  "context.warned": z.object({ contextRatio: z.number() }),
-  "context.exhausted": z.object({ summary: z.string() }),
+  "context.warned": z.object({ contextRatio: z.number(), actions }),
+  "context.exhausted": z.object({ summary: z.string(), source: summarySource, actions }),
   "llm.retry_scheduled": z.object({
     attempt: z.int(),
     delayMs: z.number(),

@@ -97,6 +97,10 @@ export const storedMessage = answer<Message>(
           type: z.literal("system"),
           actor: z.literal("system"),
           content: z.array(block),
+          display: z
+            .object({ seed: z.enum(["summary", "excerpt"]) })
+            .optional()
+            .openapi({ description: "What a continued conversation begins with was made from this." }),
         })
         .openapi({ description: "For the model and the person." }),
       z

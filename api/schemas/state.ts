@@ -41,6 +41,10 @@ const children = {
   all: z.array(subAgentTask),
 };
 
+export const summarySource = z.enum(["model", "failed", "cancelled"]).openapi({
+  description: "`model`: the summary is worth going on from. Else it only says why there is none.",
+});
+
 const cancelling = { kind: z.literal("cancelling"), since: time, by: z.enum(["user", "parent", "timeout"]) };
 
 export const state = answer<State>(
@@ -86,7 +90,12 @@ export const state = answer<State>(
         requestId: z.string(),
         retry,
       }),
-      z.object({ kind: z.literal("context_exhausted"), summary: z.string(), finalUsage: tokenUsage }),
+      z.object({
+        kind: z.literal("context_exhausted"),
+        summary: z.string(),
+        source: summarySource,
+        finalUsage: tokenUsage,
+      }),
       z.object({ kind: z.literal("completed"), result: z.string(), success: z.boolean() }),
       z.object({
         kind: z.literal("failed"),

@@ -186,7 +186,7 @@ test("a cancel is answered with cancelling or idle, and is no error when nothing
   for (const headers of [{}, { "content-type": "application/json" }]) {
     const again = await get(`/api/conversations/${id}/cancel`, { method: "POST", headers });
     expect(again.status).toBe(202);
-    expect(await bodyOf(again)).toEqual({ state: { kind: "idle" } });
+    expect(await bodyOf(again)).toEqual({ state: { kind: "idle" }, next: null, queueHeld: null });
   }
 });
 

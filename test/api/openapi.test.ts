@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { conversation as conversationSchema } from "../../api/schemas/conversation.ts";
+import { withActions } from "../../api/actions.ts";
 import { eventData, type EventName } from "../../api/schemas/event.ts";
 import { storedMessage } from "../../api/schemas/message.ts";
 import { commit } from "../../db/commit.ts";
@@ -57,6 +58,7 @@ test("/openapi.json has every route of the contract", () => {
       "POST /api/conversations/{id}/cancel",
       "POST /api/conversations/{id}/approval",
       "POST /api/conversations/{id}/mode",
+      "POST /api/conversations/{id}/queue/release",
       "POST /api/conversations/{id}/continuation",
       "GET /api/conversations/{id}/cycles",
       "GET /api/conversations/{id}/children",
@@ -175,13 +177,13 @@ const bodies: MessageBody[] = [
 const notices: Notice[] = [
   { name: "state.changed", data: { state: { kind: "idle" }, cycleId: "m1" } },
   { name: "mode.changed", data: { mode: "restricted", by: "user" } },
-  { name: "queue.changed", data: { queue: [] } },
+  { name: "queue.changed", data: { queue: [], queueHeld: null } },
   {
     name: "usage.changed",
     data: { usage: { ...tokens, contextUsed: 9, contextWindow: 100, contextRatio: 0.09, warning: false } },
   },
   { name: "context.warned", data: { contextRatio: 0.8 } },
-  { name: "context.exhausted", data: { summary: "s" } },
+  { name: "context.exhausted", data: { summary: "s", source: "model" } },
   {
     name: "llm.retry_scheduled",
     data: { attempt: 2, delayMs: 10, at: "2026-01-01T00:00:00.000Z", errorKind: "overloaded", message: "m" },
@@ -201,5 +203,8 @@ test("every message and every durable event matches its schema", async () => {
   expect(new Set(events.map((event) => event.name))).toEqual(
     new Set(["message.added", "conversation.changed", ...notices.map((notice) => notice.name)]),
   );
-  for (const { name, data } of events) expect(eventData[name satisfies EventName].parse(data)).toEqual(data);
+  for (const event of events) {
+    const shown = withActions(id, event);
+    expect(eventData[event.name satisfies EventName].parse(shown)).toEqual(shown);
+  }
 });

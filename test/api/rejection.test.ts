@@ -15,7 +15,12 @@ const toolCall = { id: "toolu_1", name: "request_mode_upgrade", input: {} };
 const round = { remaining: [], completed: [] };
 const asking: State = { kind: "awaiting_mode_approval", reason: "to write", toolCall, ...round };
 const tokens = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheCreationTokens: 0 };
-const exhausted: State = { kind: "context_exhausted", summary: "In short.", finalUsage: tokens };
+const exhausted: State = {
+  kind: "context_exhausted",
+  summary: "In short.",
+  source: "model",
+  finalUsage: tokens,
+};
 const startAnew = {
   method: "POST",
   path: "/api/conversations",

@@ -398,7 +398,7 @@ test("text that Postgres cannot hold does not stop a conversation", async () => 
     db,
     {
       messages: [userMessage(1, text), toolMessage(2, "t\0")],
-      notices: [{ name: "context.exhausted", data: { summary: text } }],
+      notices: [{ name: "context.exhausted", data: { summary: text, source: "model" } }],
       conversation: valueWith({
         queue: [queued(text)],
         state: {

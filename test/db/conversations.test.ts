@@ -41,6 +41,7 @@ describe("one conversation", () => {
           state: { kind: "error", message: "no", errorKind: "network" },
           mode: "restricted",
           queue: [waiting],
+          queueHeld: "errors",
           usage: {
             inputTokens: 700,
             outputTokens: 50,
@@ -67,6 +68,7 @@ describe("one conversation", () => {
       sandbox: { kind: "available", abi: 7 },
       state: { kind: "error", message: "no", errorKind: "network" },
       queue: [waiting],
+      queueHeld: "errors",
       usage: {
         inputTokens: 700,
         outputTokens: 50,

@@ -117,7 +117,7 @@ describe.each(STRANGERS)("a payload that %s", (_, clientOf) => {
     const asked = { messageId: randomUUID(), text, images: [], delivery: "direct" } as const;
     const updates: readonly (() => Promise<unknown>)[] = [
       () => handle.executeUpdate(contract.sendMessageUpdate, { args: [asked] }),
-      () => handle.executeUpdate(contract.cancelUpdate, { args: [{ clearQueue: true }] }),
+      () => handle.executeUpdate(contract.cancelUpdate, { args: [{ queue: "clear" }] }),
       () => handle.executeUpdate(contract.archiveUpdate, { args: [{ archived: true }] }),
       () => handle.executeUpdate(contract.downgradeUpdate, { args: [{}] }),
       () =>
@@ -224,7 +224,7 @@ test("a copy of another signed input removes nothing and ends nothing", { timeou
   onTestFinished(() => talk.close());
   const handle = product.temporal.workflow.getHandle(talk.id);
   for (const name of ["remove", "triggerContinuation"]) {
-    await handle.signal(name, { clearQueue: false });
+    await handle.signal(name, { queue: "run" });
     await expect(handle.executeUpdate(name, { args: [{ archived: true }] })).rejects.toMatchObject({
       cause: { type: "invalid_request" },
     });

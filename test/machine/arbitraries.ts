@@ -106,7 +106,16 @@ export const anyConversation: fc.Arbitrary<Conversation> = fc.record({
   state,
   mode,
   queue: few(fc.record({ messageId: id, delivery, text, images, createdAt: time })),
-  queuePaused: fc.boolean(),
+  queueHeld: fc.option(
+    fc.constantFrom(
+      "cancel" as const,
+      "continued" as const,
+      "restart" as const,
+      "errors" as const,
+      "auth" as const,
+      "context_exhausted" as const,
+    ),
+  ),
   usage: fc.record({ ...tokensOf(), contextUsed: count, contextWindow: count }),
   lastUsage: tokens,
   warned: fc.boolean(),
@@ -161,7 +170,13 @@ const event: fc.Arbitrary<ConversationEvent> = fc.oneof(
     delivery: fc.oneof(delivery, fc.constant("direct" as const)),
   }),
   fc.record({ kind: is("withdraw_message"), messageId }),
-  fc.record({ kind: is("user_cancel"), clearQueue: fc.boolean(), by }),
+  fc.record({
+    kind: is("user_cancel"),
+    queue: fc.constantFrom("run" as const, "hold" as const, "clear" as const),
+    by,
+  }),
+  fc.constant({ kind: "user_release_queue" as const }),
+  fc.constant({ kind: "next_run_due" as const }),
   fc.record({ kind: is("user_decide_upgrade"), decision, toolCallId: fc.option(id) }),
   fc.record({
     kind: is("user_request_downgrade"),
@@ -201,7 +216,11 @@ const event: fc.Arbitrary<ConversationEvent> = fc.oneof(
   }),
   fc.record({ kind: is("task_given"), messageId, task: text }),
   fc.record({ kind: is("sub_agent_finished"), id, outcome }),
-  fc.record({ kind: is("seeded"), text }),
+  fc.record({
+    kind: is("continued"),
+    seed: fc.option(fc.record({ source: fc.constantFrom("summary" as const, "excerpt" as const), text })),
+    queue: few(fc.record({ messageId: id, delivery, text, images, createdAt: time })),
+  }),
   fc.record({ kind: is("noted"), text }),
   fc.record({ kind: is("restarted"), policy: fc.constantFrom("idle" as const, "resume" as const) }),
 );

@@ -187,6 +187,7 @@ describe("Cancel", () => {
       expect(step.state).toEqual({
         kind: "context_exhausted",
         summary: "Continuation cancelled by user.",
+        source: "cancelled",
         finalUsage: usage(90_000),
       });
       expect(step.orders).toEqual([{ kind: "abort_request", requestId: "summary" }]);
@@ -239,7 +240,7 @@ describe("`cancelling` always ends", () => {
 });
 
 describe("messages around a cancel", () => {
-  test("clearQueue drops steers and follow-ups in every state", () => {
+  test("`clear` drops steers and follow-ups in every state", () => {
     const queue = (["steer", "followUp"] as const).map((delivery) => ({
       messageId: delivery,
       delivery,
@@ -249,22 +250,23 @@ describe("messages around a cancel", () => {
     }));
     const busy = [requesting(), executing(), awaitingChildren(1), approving(), continuing()];
     for (const state of [...busy, cancellingRequest, cancellingTool(), cancellingChildren(1)]) {
-      const step = expectOutcome(conversationIn(state, { queue }), cancel({ clearQueue: true }));
+      const step = expectOutcome(conversationIn(state, { queue }), cancel({ queue: "clear" }));
       expect(step.conversation.queue).toEqual([]);
       expect(step.messages.filter(({ type }) => type === "user")).toEqual([]);
-      expect(step.notices).toContainEqual({ name: "queue.changed", data: { queue: [] } });
+      expect(step.notices).toContainEqual({ name: "queue.changed", data: { queue: [], queueHeld: null } });
     }
     const held = queue.slice(1);
     for (const state of [idle, errorState, exhausted]) {
-      const before = conversationIn(state, { queue: held, queuePaused: true });
-      const step = expectOutcome(before, cancel({ clearQueue: true }));
-      expect(step.conversation).toEqual({ ...before, queue: [] });
+      const queueHeld = state === exhausted ? "context_exhausted" : "restart";
+      const before = conversationIn(state, { queue: held, queueHeld });
+      const step = expectOutcome(before, cancel({ queue: "clear" }));
+      expect(step.conversation).toEqual({ ...before, queue: [], queueHeld: null });
       expectNothing(before, cancel());
     }
   });
 
-  test("clearQueue of an empty queue changes nothing", () => {
-    expectNothing(idle, cancel({ clearQueue: true }));
+  test("`clear` of an empty queue changes nothing", () => {
+    expectNothing(idle, cancel({ queue: "clear" }));
   });
 
   test("a follow-up starts at once after a cancel; a steer is stored just before the run_stop", () => {

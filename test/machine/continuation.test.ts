@@ -135,7 +135,7 @@ describe("the summary", () => {
     ]);
   });
 
-  test("is followed only by steers and the run_stop; follow-ups stay queued, never delivered, withdrawable", () => {
+  test("is followed only by the run_stop; what waits stays in the queue, steers too, never delivered, withdrawable", () => {
     const history = new History();
     history.give(say());
     history.give(steer("m2"));
@@ -147,13 +147,17 @@ describe("the summary", () => {
       "agent",
       "tool t1 skipped",
       "continuation",
-      "steer m2",
       "run_stop completed",
     ]);
-    expect(history.conversation.queue).toMatchObject([{ messageId: "m3" }]);
+    expect(history.conversation.queue).toMatchObject([
+      { messageId: "m2", delivery: "steer" },
+      { messageId: "m3", delivery: "followUp" },
+    ]);
+    expect(history.conversation.queueHeld).toBe("context_exhausted");
+    expect(history.offer({ kind: "user_release_queue" })).toBe("context_exhausted");
     expect(history.messages.every(({ cycleId }) => cycleId === "m1")).toBe(true);
-    history.give({ kind: "withdraw_message", messageId: "m3" });
-    expect(history.conversation.queue).toEqual([]);
+    for (const messageId of ["m2", "m3"]) history.give({ kind: "withdraw_message", messageId });
+    expect(history.conversation).toMatchObject({ queue: [], queueHeld: null });
   });
 });
 

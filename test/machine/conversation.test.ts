@@ -47,7 +47,7 @@ test("a new conversation is idle and has nothing", () => {
     state: { kind: "idle" },
     mode: "restricted",
     queue: [],
-    queuePaused: false,
+    queueHeld: null,
     usage: { ...NO_TOKENS, contextUsed: 0, contextWindow: 1_000 },
     lastUsage: NO_TOKENS,
     warned: false,

@@ -18,7 +18,7 @@ export const followUp = (id: string): ConversationEvent => say(id, { delivery: "
 export const withdraw = (messageId: string): ConversationEvent => ({ kind: "withdraw_message", messageId });
 export const cancel = (fields: Partial<EventOf<"user_cancel">> = {}): ConversationEvent => ({
   kind: "user_cancel",
-  clearQueue: false,
+  queue: "run",
   by: "user",
   ...fields,
 });

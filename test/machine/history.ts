@@ -9,10 +9,19 @@ import type { Conversation, Mode, State, ToolCall } from "../../machine/conversa
 import type { Operation, Stop } from "../../machine/effect.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
 import type { Message } from "../../machine/message.ts";
+import { isNextRunDue } from "../../machine/queue.ts";
 import type { RejectionCode } from "../../machine/rejection.ts";
 import { requestFailed, response, toolDone } from "./events.ts";
 import { apply, outline, ROOT, type Step } from "./support.ts";
 import { assertChange, assertValid } from "./valid.ts";
+
+const both = (first: Step, second: Step): Step => ({
+  ...second,
+  messages: [...first.messages, ...second.messages],
+  results: [...first.results, ...second.results],
+  notices: [...first.notices, ...second.notices],
+  orders: [...first.orders, ...second.orders],
+});
 
 export class History {
   readonly context: Context;
@@ -70,11 +79,11 @@ export class History {
     return step;
   }
 
-  /** Gives an event that must be accepted. */
+  /** Gives an event that must be accepted, and then, as the workflow does, starts the run that is due. */
   give(event: ConversationEvent): Step {
     const answer = this.offer(event);
     if (typeof answer === "string") return assert.fail(`refused: ${answer}`);
-    return answer;
+    return isNextRunDue(this.conversation) ? both(answer, this.give({ kind: "next_run_due" })) : answer;
   }
 
   /** The answer to the request that the state waits for. */

@@ -122,7 +122,7 @@ describe("Invariants of the state machine", () => {
       expect(history.conversation.mode === before.mode || event.kind === "user_request_downgrade").toBe(true);
       if (typeof answer === "string") return;
       expect(answer.orders).toEqual([]);
-      const spoke = event.kind === "seeded" || event.kind === "noted";
+      const spoke = event.kind === "continued" || event.kind === "noted";
       expect(answer.messages).toHaveLength(spoke ? 1 : 0);
       const queued =
         event.kind === "user_message" && before.queue.some((q) => q.messageId === event.messageId);
@@ -133,7 +133,7 @@ describe("Invariants of the state machine", () => {
   test("6. Cancel from any working state reaches idle (or a cancelling state that always leaves), persisting no partial LLM response", () => {
     always(({ history }) => {
       if (!isWorking(history.state)) return;
-      let step = wouldBe(history, cancel({ clearQueue: true }));
+      let step = wouldBe(history, cancel({ queue: "clear" }));
       for (let events = 0; typeof step === "object" && step.state.kind === "cancelling"; events += 1) {
         expect(events).toBeLessThanOrEqual(16);
         expect(outline(step.messages)).not.toContain("agent");
@@ -193,7 +193,7 @@ describe("Invariants of the state machine", () => {
     always(({ history }) => {
       const { state, context } = history;
       if (state.kind !== "llm_requesting" || state.retry !== null || context.isSubAgent) return;
-      const events = [cancel({ clearQueue: true }), lost(state.requestId), say("again")];
+      const events = [cancel({ queue: "clear" }), lost(state.requestId), say("again")];
       let conversation = history.conversation;
       const orders: string[] = [];
       for (const [n, event] of events.entries()) {

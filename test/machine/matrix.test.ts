@@ -325,11 +325,12 @@ describe("State Transition Matrix Additions", () => {
     expect(step.state).toEqual({
       kind: "context_exhausted",
       summary: "We fixed the test.",
+      source: "model",
       finalUsage: usage(90_005),
     });
     expect(step.notices).toContainEqual({
       name: "context.exhausted",
-      data: { summary: "We fixed the test." },
+      data: { summary: "We fixed the test.", source: "model" },
     });
   });
 
@@ -341,8 +342,13 @@ describe("State Transition Matrix Additions", () => {
     expect(step.persists).toBe(true);
     expect(outline(step.messages)).toEqual(["continuation", "run_stop error"]);
     expect(step.messages[0]).toMatchObject({ actor: "system", content: [{ summary }] });
-    expect(step.state).toEqual({ kind: "context_exhausted", summary, finalUsage: usage(90_000) });
-    expect(step.notices).toContainEqual({ name: "context.exhausted", data: { summary } });
+    expect(step.state).toEqual({
+      kind: "context_exhausted",
+      summary,
+      source: "failed",
+      finalUsage: usage(90_000),
+    });
+    expect(step.notices).toContainEqual({ name: "context.exhausted", data: { summary, source: "failed" } });
   });
 
   test("AwaitingContinuation | UserCancel | ContextExhausted | PersistMessage (cancelled), PersistState, NotifyContextExhausted", () => {
@@ -351,8 +357,16 @@ describe("State Transition Matrix Additions", () => {
     expect(step.persists).toBe(true);
     expect(outline(step.messages)).toEqual(["continuation", "run_stop interrupted"]);
     expect(step.messages[0]).toMatchObject({ actor: "system", content: [{ summary }] });
-    expect(step.state).toEqual({ kind: "context_exhausted", summary, finalUsage: usage(90_000) });
-    expect(step.notices).toContainEqual({ name: "context.exhausted", data: { summary } });
+    expect(step.state).toEqual({
+      kind: "context_exhausted",
+      summary,
+      source: "cancelled",
+      finalUsage: usage(90_000),
+    });
+    expect(step.notices).toContainEqual({
+      name: "context.exhausted",
+      data: { summary, source: "cancelled" },
+    });
     expect(step.orders).toEqual([{ kind: "abort_request", requestId: "summary" }]);
   });
 

@@ -99,7 +99,7 @@ describe("Messages while busy", () => {
         },
       ];
       expect(step.conversation).toEqual({ ...conversationIn(state), queue });
-      expect(step.notices).toEqual([{ name: "queue.changed", data: { queue } }]);
+      expect(step.notices).toEqual([{ name: "queue.changed", data: { queue, queueHeld: null } }]);
       expect(step.orders).toEqual([]);
     },
   );

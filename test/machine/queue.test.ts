@@ -1,15 +1,41 @@
 /** Queued messages: limits, order, withdrawal, and when the queue is held ("Messages while busy", "Run stops"). */
 import { describe, expect, test } from "vitest";
-import type { Conversation } from "../../machine/conversation.ts";
+import type { Conversation, QueueOnCancel } from "../../machine/conversation.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
+import { nextAfterCancel } from "../../machine/queue.ts";
 import { jsonBytes, QUEUE_BYTES } from "../../machine/size.ts";
-import { cancel, followUp, lost, restarted, say, steer, trigger, withdraw } from "./events.ts";
+import {
+  cancel,
+  followUp,
+  lost,
+  requestFailed,
+  response,
+  restarted,
+  say,
+  steer,
+  trigger,
+  withdraw,
+} from "./events.ts";
 import { History } from "./history.ts";
-import { call, conversationIn, errorState, executing, idle } from "./states.ts";
-import { expectNothing, expectOutcome, expectReject, limited, noticeNames, outline } from "./support.ts";
+import { approving, call, conversationIn, errorState, executing, idle, waiting } from "./states.ts";
+import {
+  expectNothing,
+  expectOutcome,
+  expectReject,
+  inState,
+  limited,
+  noticeNames,
+  outline,
+  ROOT,
+  SUB_AGENT,
+} from "./support.ts";
 
 const waitingIds = (history: History): readonly string[] =>
   history.conversation.queue.map(({ messageId }) => messageId);
+
+function requestIdOf({ state }: History): string {
+  return inState({ state }, "llm_requesting").requestId;
+}
 
 function begun(): History {
   const history = new History();
@@ -64,17 +90,17 @@ describe("a follow-up", () => {
     expect(step.state.kind).toBe("llm_requesting");
   });
 
-  test("is held after a second error in a row, until the person's next run has ended", () => {
+  test("is held after a second error in a row, until the person's next run is completed", () => {
     const history = begun();
     for (const id of ["m2", "m3", "m4"]) history.give(followUp(id));
     history.failRequest();
     expect(history.failRequest().state.kind).toBe("error");
-    expect(history.conversation).toMatchObject({ queuePaused: true, errorsInARow: 2 });
+    expect(history.conversation).toMatchObject({ queueHeld: "errors", errorsInARow: 2 });
     expect(waitingIds(history)).toEqual(["m3", "m4"]);
     history.give(say("m5"));
     expect(waitingIds(history)).toEqual(["m3", "m4"]);
     expect(outline(history.respond().messages)).toEqual(["agent", "run_stop completed", "followUp m3"]);
-    expect(history.conversation).toMatchObject({ queuePaused: false, errorsInARow: 0 });
+    expect(history.conversation).toMatchObject({ queueHeld: null, errorsInARow: 0 });
   });
 
   test("stays held at a third error in a row", () => {
@@ -84,7 +110,7 @@ describe("a follow-up", () => {
     history.failRequest();
     history.give(say("m5"));
     expect(history.failRequest().state.kind).toBe("error");
-    expect(history.conversation).toMatchObject({ queuePaused: true, errorsInARow: 3 });
+    expect(history.conversation).toMatchObject({ queueHeld: "errors", errorsInARow: 3 });
     expect(waitingIds(history)).toEqual(["m3"]);
   });
 
@@ -105,7 +131,7 @@ describe("a follow-up", () => {
     history.give(say("m3"));
     history.give(followUp("m4"));
     expect(waitingIds(history)).toEqual(["m2", "m4"]);
-    expect(history.conversation.queuePaused).toBe(true);
+    expect(history.conversation.queueHeld).toBe("restart");
   });
 });
 
@@ -178,7 +204,7 @@ describe("a message that waits", () => {
     const history = begun();
     history.give(followUp("m2"));
     const { requestId } = history.state as { requestId: string };
-    history.give(cancel({ clearQueue: true }));
+    history.give(cancel({ queue: "clear" }));
     expect(history.give(lost(requestId)).state).toEqual({ kind: "idle" });
   });
 
@@ -205,7 +231,7 @@ describe("idle and error", () => {
           createdAt: "2025-01-01T00:00:00.000Z",
         },
       ];
-      const step = expectOutcome(conversationIn(state, { queue, queuePaused: true }), steer("m1"));
+      const step = expectOutcome(conversationIn(state, { queue, queueHeld: "restart" }), steer("m1"));
       expect(outline(step.messages)).toEqual(["direct m1"]);
       expect(step.conversation.queue).toEqual(queue);
     }
@@ -215,6 +241,166 @@ describe("idle and error", () => {
     const history = begun();
     history.respond();
     expect(outline(expectOutcome(history.conversation, say("m1")).messages)).toEqual(["direct m1"]);
+  });
+});
+
+describe("between two runs", () => {
+  test("the conversation is at rest, and clients are told so, before the next run starts", () => {
+    const history = begun();
+    history.give(followUp("m2"));
+    const rest = history.give({ ...response(), requestId: requestIdOf(history) });
+    expect(rest.notices.filter(({ name }) => name === "state.changed")).toMatchObject([
+      { data: { state: { kind: "idle" }, cycleId: "m1" } },
+      { data: { state: { kind: "llm_requesting" }, cycleId: "m2" } },
+    ]);
+    history.give(followUp("m3"));
+    const failed = history.failRequest();
+    expect(failed.notices.filter(({ name }) => name === "state.changed")).toMatchObject([
+      { data: { state: { kind: "error" }, cycleId: "m2" } },
+      { data: { state: { kind: "llm_requesting" }, cycleId: "m3" } },
+    ]);
+  });
+
+  test("nothing starts without a message that waits and is not held", () => {
+    const due = { kind: "next_run_due" } as const;
+    expectNothing(idle, due);
+    expectNothing(conversationIn(idle, { queue: [waiting()], queueHeld: "cancel" }), due);
+    expectNothing(conversationIn(executing(), { queue: [waiting()] }), due);
+  });
+});
+
+describe("a cancel", () => {
+  /** A run with a follow-up and a steer that wait, after a cancel and the end of the request. */
+  const stopped = (queue: QueueOnCancel): History => {
+    const history = begun();
+    history.give(followUp("m2"));
+    history.give(steer("m3"));
+    const requestId = requestIdOf(history);
+    const before = history.conversation;
+    history.give(cancel({ queue }));
+    expect(nextAfterCancel(before, history.conversation)?.messageId).toBe(queue === "run" ? "m2" : undefined);
+    history.give(lost(requestId));
+    return history;
+  };
+
+  test("lets the queue run on: the follow-up starts when everything is stopped", () => {
+    const history = stopped("run");
+    expect(history.outline).toEqual(["direct m1", "steer m3", "run_stop interrupted", "followUp m2"]);
+    expect(history.state.kind).toBe("llm_requesting");
+  });
+
+  test("holds the queue until it is released, whatever runs meanwhile", () => {
+    const history = stopped("hold");
+    expect(history.conversation).toMatchObject({ state: { kind: "idle" }, queueHeld: "cancel" });
+    history.give(say("m4"));
+    history.respond();
+    expect(history.conversation).toMatchObject({ state: { kind: "idle" }, queueHeld: "cancel" });
+    expect(noticeNames(history.give({ kind: "user_release_queue" }))).toContain("queue.changed");
+    expect(history.conversation).toMatchObject({ run: { cycleId: "m2" }, queueHeld: null, queue: [] });
+  });
+
+  test("drops what waits, and nothing is held", () => {
+    const history = stopped("clear");
+    expect(history.outline).toEqual(["direct m1", "run_stop interrupted"]);
+    expect(history.conversation).toMatchObject({ state: { kind: "idle" }, queue: [], queueHeld: null });
+  });
+
+  test("that says nothing of the queue leaves a held one held", () => {
+    const history = begun();
+    history.give(followUp("m2"));
+    const requestId = requestIdOf(history);
+    history.give(cancel({ queue: "hold" }));
+    history.give(cancel());
+    history.give(lost(requestId));
+    expect(history.conversation).toMatchObject({ state: { kind: "idle" }, queueHeld: "cancel" });
+  });
+
+  test("names the run that it has let start at once", () => {
+    const before = conversationIn(approving(), { queue: [waiting("m2")] });
+    const { conversation } = expectOutcome(before, cancel());
+    const next = expectOutcome(conversation, { kind: "next_run_due" }, ROOT, 2);
+    expect(nextAfterCancel(before, next.conversation)?.messageId).toBe("m2");
+    expect(nextAfterCancel(conversationIn(idle), conversationIn(idle))).toBeNull();
+  });
+});
+
+describe("a held queue", () => {
+  test("goes on with a release while the agent works, when that run has ended", () => {
+    const history = begun();
+    history.give(followUp("m2"));
+    history.give(restarted("idle"));
+    history.give(say("m3"));
+    history.give({ kind: "user_release_queue" });
+    expect(history.conversation).toMatchObject({ run: { cycleId: "m3" }, queueHeld: null });
+    history.failRequest();
+    expect(history.conversation.run?.cycleId).toBe("m2");
+  });
+
+  test("that a restart holds stays held while runs are cancelled or fail", () => {
+    const history = begun();
+    history.give(followUp("m2"));
+    history.give(restarted("idle"));
+    history.give(say("m3"));
+    const requestId = requestIdOf(history);
+    history.give(cancel());
+    history.give(lost(requestId));
+    expect(history.conversation).toMatchObject({ state: { kind: "idle" }, queueHeld: "restart" });
+    history.give(say("m4"));
+    history.failRequest();
+    expect(history.conversation).toMatchObject({ state: { kind: "error" }, queueHeld: "restart" });
+  });
+
+  test("follows from a key that the provider does not accept: every message would meet it", () => {
+    const history = begun();
+    history.give(followUp("m2"));
+    history.give(requestFailed({ requestId: requestIdOf(history), errorKind: "auth", retryable: false }));
+    expect(history.conversation).toMatchObject({ state: { kind: "error" }, queueHeld: "auth" });
+  });
+
+  test("a person's hold is not replaced by one that ends by itself", () => {
+    const before = conversationIn(executing(), { queue: [waiting()], queueHeld: "cancel" });
+    expect(expectOutcome(before, restarted("idle")).conversation.queueHeld).toBe("cancel");
+    const restartedBefore = conversationIn(executing(), { queue: [waiting()], queueHeld: "restart" });
+    expect(expectOutcome(restartedBefore, cancel({ queue: "hold" })).conversation.queueHeld).toBe("cancel");
+  });
+
+  test("is not held any more when nothing waits", () => {
+    const before = conversationIn(idle, { queue: [waiting()], queueHeld: "restart" });
+    expect(expectOutcome(before, withdraw("q1")).conversation.queueHeld).toBeNull();
+  });
+
+  test("a release of a queue that is not held changes nothing; a sub-agent has none", () => {
+    expectNothing(idle, { kind: "user_release_queue" });
+    expectNothing(conversationIn(executing(), { queue: [waiting()] }), { kind: "user_release_queue" });
+    expectReject(idle, { kind: "user_release_queue" }, "sub_agent_read_only", SUB_AGENT);
+  });
+});
+
+describe("messages from the conversation that this one continues", () => {
+  const queue = [{ ...waiting("m1"), delivery: "steer" as const }, waiting("m2")];
+
+  test("wait as follow-ups, held until they are released; they can be withdrawn", () => {
+    const history = new History();
+    history.give({ kind: "continued", seed: { source: "summary", text: "So far." }, queue });
+    expect(history.messages).toMatchObject([{ type: "system", display: { seed: "summary" } }]);
+    expect(history.conversation).toMatchObject({
+      state: { kind: "idle" },
+      queue: [
+        { messageId: "m1", delivery: "followUp" },
+        { messageId: "m2", delivery: "followUp" },
+      ],
+      queueHeld: "continued",
+    });
+    history.give(say("m3"));
+    history.respond();
+    expect(history.conversation).toMatchObject({ state: { kind: "idle" }, queueHeld: "continued" });
+    history.give(withdraw("m2"));
+    history.give({ kind: "user_release_queue" });
+    expect(history.conversation).toMatchObject({ run: { cycleId: "m1" }, queue: [], queueHeld: null });
+  });
+
+  test("without a seed and without messages, nothing changes", () => {
+    expectNothing(idle, { kind: "continued", seed: null, queue: [] });
   });
 });
 

@@ -22,6 +22,7 @@ import {
   requesting,
   RETRY,
   RUN,
+  waiting,
 } from "./states.ts";
 import {
   apply,
@@ -55,16 +56,23 @@ describe("unchanged", () => {
   )("$kind | $policy | unchanged", ({ state, policy }) => expectNothing(state, restarted(policy), SUB_AGENT));
 });
 
+test("a message that was due at rest is held", () => {
+  for (const state of [idle, errorState]) {
+    const step = expectOutcome(conversationIn(state, { queue: [waiting()] }), restarted("idle"));
+    expect(step.conversation).toMatchObject({ state, queueHeld: "restart" });
+  }
+});
+
 describe("awaiting_llm, llm_requesting", () => {
   test.for([awaitingLlm, requesting(), requesting({ attempt: 2, retry: RETRY })])(
     "$kind | idle | note, run_stop `interrupted`, idle",
     (state) => {
-      const step = expectOutcome(state, restarted("idle"));
+      const step = expectOutcome(conversationIn(state, { queue: [waiting()] }), restarted("idle"));
       expect(step.state).toEqual({ kind: "idle" });
       expect(outline(step.messages)).toEqual(["note", "run_stop interrupted"]);
       expect(textOf(step.messages[0])).toContain("The system restarted");
       expect(step.messages[0]?.cycleId).toBe("root");
-      expect(step.conversation.queuePaused).toBe(true);
+      expect(step.conversation.queueHeld).toBe("restart");
     },
   );
 
@@ -102,7 +110,7 @@ describe("tool_executing", () => {
   });
 
   test("tool_executing | idle | current `interrupted`, rest `skipped`, then note, run_stop, idle", () => {
-    const step = expectOutcome(before, restarted("idle"));
+    const step = expectOutcome(conversationIn(before, { queue: [waiting()] }), restarted("idle"));
     expect(step.state).toEqual({ kind: "idle" });
     expect(outline(step.messages)).toEqual([
       "tool t1 interrupted",
@@ -113,7 +121,7 @@ describe("tool_executing", () => {
     ]);
     expect(textOf(step.messages[1])).toContain("Skipped: the system restarted");
     expect(step.orders).toEqual([{ kind: "abort_tool", operationId: "operation" }]);
-    expect(step.conversation.queuePaused).toBe(true);
+    expect(step.conversation.queueHeld).toBe("restart");
   });
 
   test("tool_executing | resume | current `interrupted`, goes on", () => {
@@ -196,7 +204,8 @@ describe("cancelling", () => {
     expect(textOf(tool.messages[0])).toBe("Cancelled by user");
     expect(tool.orders).toEqual([{ kind: "abort_tool", operationId: "operation" }]);
 
-    const children = expectOutcome(cancellingChildren(1, [call("t2")]), restarted(policy));
+    const stopping = conversationIn(cancellingChildren(1, [call("t2")]), { queue: [waiting()] });
+    const children = expectOutcome(stopping, restarted(policy));
     expect(children.state).toEqual({ kind: "idle" });
     expect(outline(children.messages)).toEqual([
       "tool s1 cancelled",
@@ -208,7 +217,7 @@ describe("cancelling", () => {
       `Task 1: task 1\nFailed (interrupted): ${INTERRUPTED.error}\nCancelled by user`,
     );
     expect(children.orders).toEqual([{ kind: "cancel_sub_agent", id: "c1" }]);
-    expect(children.conversation.queuePaused).toBe(true);
+    expect(children.conversation.queueHeld).toBe("restart");
   });
 });
 
@@ -256,16 +265,18 @@ describe("the queue after a restart", () => {
     createdAt: "2025-01-01T00:00:00.000Z",
   }));
 
-  test("a steer is stored just before the run_stop; the follow-ups are held until the person's next run has ended", () => {
+  test("a steer is stored just before the run_stop; the follow-ups are held until the person's next run is completed", () => {
     const step = expectOutcome(conversationIn(requesting(), { queue }), restarted("idle"));
     expect(outline(step.messages)).toEqual(["note", "steer q1", "run_stop interrupted"]);
     expect(step.conversation.queue.map(({ messageId }) => messageId)).toEqual(["q0", "q2"]);
     const mine = expectOutcome(step.conversation, say("m1"), ROOT, 2);
     expect(mine.conversation.queue).toHaveLength(2);
     const { requestId } = inState(mine, "llm_requesting");
-    const next = expectOutcome(mine.conversation, response([], { requestId }), ROOT, 3);
-    expect(outline(next.messages)).toEqual(["agent", "run_stop completed", "followUp q0"]);
-    expect(next.conversation).toMatchObject({ queuePaused: false, queue: [{ messageId: "q2" }] });
+    const rest = expectOutcome(mine.conversation, response([], { requestId }), ROOT, 3);
+    expect(rest.conversation).toMatchObject({ queueHeld: null, state: { kind: "idle" } });
+    const next = expectOutcome(rest.conversation, { kind: "next_run_due" }, ROOT, 4);
+    expect(outline(next.messages)).toEqual(["followUp q0"]);
+    expect(next.conversation.queue).toMatchObject([{ messageId: "q2" }]);
   });
 
   test("a restart resets the count of errors in a row", () => {

@@ -27,7 +27,11 @@ import {
 import { expectOutcome, inState, outline, ROOT, SUB_AGENT, textOf } from "./support.ts";
 
 const noted: ConversationEvent = { kind: "noted", text: "A signal asked for something in vain." };
-const seeded: ConversationEvent = { kind: "seeded", text: "Summary of the conversation before." };
+const seeded: ConversationEvent = {
+  kind: "continued",
+  seed: { source: "summary", text: "Summary of the conversation before." },
+  queue: [],
+};
 const broken = requestFailed({ retryable: false });
 
 describe("Reasons", () => {

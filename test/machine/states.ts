@@ -1,6 +1,13 @@
 /** Owns: builders of conversations in each of the states. */
 import { newConversation, NO_TOKENS } from "../../machine/conversation.ts";
-import type { Conversation, Run, State, StateOf, ToolCall } from "../../machine/conversation.ts";
+import type {
+  Conversation,
+  QueuedMessage,
+  Run,
+  State,
+  StateOf,
+  ToolCall,
+} from "../../machine/conversation.ts";
 import type { TokenUsage } from "../../machine/message.ts";
 
 export const usage = (inputTokens = 1_000): TokenUsage => ({ ...NO_TOKENS, inputTokens });
@@ -35,7 +42,12 @@ type Fields<K extends State["kind"]> = Partial<Omit<StateOf<K>, "kind">>;
 export const idle: State = { kind: "idle" };
 export const awaitingLlm: State = { kind: "awaiting_llm" };
 export const errorState: State = { kind: "error", message: "no network", errorKind: "network" };
-export const exhausted: State = { kind: "context_exhausted", summary: "all said", finalUsage: NO_TOKENS };
+export const exhausted: State = {
+  kind: "context_exhausted",
+  summary: "all said",
+  source: "model",
+  finalUsage: NO_TOKENS,
+};
 export const completed: State = { kind: "completed", result: "done", success: true };
 export const failedState: State = { kind: "failed", error: "broken", errorKind: "unknown" };
 
@@ -129,6 +141,15 @@ export const cancellingChildren = (count: number, remaining: readonly ToolCall[]
   ...childrenOf(count),
   remaining,
   completed: [],
+});
+
+/** A follow-up that waits. */
+export const waiting = (messageId = "q1"): QueuedMessage => ({
+  messageId,
+  delivery: "followUp",
+  text: "later",
+  images: [],
+  createdAt: since,
 });
 
 /** One value of every state; a sub-agent's last two included. */

@@ -29,7 +29,7 @@ const ONLY_SUB_AGENT: readonly State["kind"][] = ["completed", "failed"];
 
 /** Checks a conversation between two transitions. */
 export function assertValid(conversation: Conversation, context: Context): void {
-  const { state, queue, run, sequence, queuePaused: held } = conversation;
+  const { state, queue, run, sequence, queueHeld } = conversation;
   const { kind } = state;
   assert.notEqual(kind, "awaiting_llm", "an internal step is never left in a conversation");
   assert.ok(!(context.isSubAgent ? ONLY_ROOT : ONLY_SUB_AGENT).includes(kind), `${kind} is not its state`);
@@ -38,8 +38,11 @@ export function assertValid(conversation: Conversation, context: Context): void 
   assert.ok(Number.isInteger(sequence) && sequence >= 0, "the sequence counts messages");
   assert.ok(queue.length <= context.limits.queued, "the queue is bounded");
   assertUnique(queue.map((message) => message.messageId));
-  if (RESTING.includes(kind)) assert.ok(queue.every(({ delivery }) => delivery === "followUp"));
-  if (kind === "idle" || kind === "error") assert.ok(held || queue.length === 0, "only a held queue waits");
+  if (RESTING.includes(kind) && kind !== "context_exhausted")
+    assert.ok(queue.every(({ delivery }) => delivery === "followUp"));
+  if (queue.length === 0) assert.equal(queueHeld, null, "an empty queue is not held");
+  else if (kind === "context_exhausted") assert.equal(queueHeld, "context_exhausted");
+  else assert.notEqual(queueHeld, "context_exhausted");
   if (context.isSubAgent) assert.equal(queue.length, 0);
   if (kind === "llm_requesting" || kind === "awaiting_continuation") {
     assert.ok(state.attempt >= 1 && state.attempt <= context.limits.attempts, "the attempt is in range");
@@ -139,7 +142,7 @@ export function assertChange(
   );
   assert.equal(
     told.some((notice) => notice.name === "queue.changed"),
-    conversation.queue !== before.queue,
+    conversation.queue !== before.queue || conversation.queueHeld !== before.queueHeld,
   );
   assert.equal(
     told.some((notice) => notice.name === "usage.changed"),

@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS, type Context } from "../../machine/context.ts";
 import type { Conversation, State, SubAgentOutcome, ToolCall } from "../../machine/conversation.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
 import type { Delivery, ErrorKind, Json, ProviderBlock } from "../../machine/message.ts";
+import { isNextRunDue } from "../../machine/queue.ts";
 import type { RejectionCode } from "../../machine/rejection.ts";
 import { cancel, downgrade, downgradeOn, restarted, say, trigger, withdraw } from "./events.ts";
 import { History } from "./history.ts";
@@ -58,6 +59,12 @@ export function go(walk: Walk, look: (seen: Seen) => void): History {
     if (TERMINAL.includes(before.state.kind)) afterwards += 1;
     if (afterwards > 5) break;
     look({ walk, history, before, event, answer: history.offer(event) });
+    // As the workflow does.
+    const rest = history.conversation;
+    if (isNextRunDue(rest)) {
+      const due: ConversationEvent = { kind: "next_run_due" };
+      look({ walk, history, before: rest, event: due, answer: history.offer(due) });
+    }
   }
   return history;
 }
@@ -156,7 +163,8 @@ function anyKind(history: History, chance: Chance, index: number): ConversationE
     () => message(chance.pick(`m${index}`, ...waiting), chance),
     () => message(`m${index}`, chance),
     () => withdraw(chance.pick("m?", ...waiting)),
-    () => cancel({ clearQueue: chance.in(0.3), by: chance.pick("user", "parent", "timeout") }),
+    () =>
+      cancel({ queue: chance.pick("run", "hold", "clear"), by: chance.pick("user", "parent", "timeout") }),
     () => decision(chance, chance.pick(callId, ...history.callIds)),
     () => downgrade,
     () => (chance.in(0.2) ? trigger : downgrade),
@@ -165,7 +173,9 @@ function anyKind(history: History, chance: Chance, index: number): ConversationE
     () => toolEnded(chance, generation),
     () => childEnded(chance, chance.pick("c?", generation)),
     () => ({ kind: "task_given", messageId: `task${index}`, task: "again" }),
-    () => ({ kind: "seeded", text: "seed" }),
+    () => ({ kind: "user_release_queue" }),
+    () => ({ kind: "next_run_due" }),
+    () => ({ kind: "continued", seed: { source: "summary", text: "seed" }, queue: [] }),
     () => ({ kind: "noted", text: "note" }),
     () => restarted(chance.pick("idle", "resume")),
   ];

@@ -117,7 +117,7 @@ describe("a sub-agent ends", () => {
       cancel: (id: string) =>
         void system.temporal.workflow
           .getHandle(id)
-          .executeUpdate(cancelUpdate, { args: [{ clearQueue: false }] }),
+          .executeUpdate(cancelUpdate, { args: [{ queue: "run" }] }),
     },
     {
       how: "by signal",

@@ -62,7 +62,7 @@ export class TestConversation {
   }
 
   cancel(): Promise<contract.StateResult> {
-    return this.#update(contract.cancelUpdate, { clearQueue: false });
+    return this.#update(contract.cancelUpdate, { queue: "run" });
   }
 
   /** Asks for the summary. */

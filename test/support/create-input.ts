@@ -27,7 +27,7 @@ export function createInputFor(system: Place, id: string): contract.CreateInput 
     },
     mode: "unrestricted",
     title: null,
-    seed: null,
+    inherited: null,
     task: null,
   };
 }
