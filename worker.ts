@@ -14,6 +14,7 @@ import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { MessageCache } from "./activities/message-cache.ts";
 import { hostActivities } from "./activities/host.ts";
+import { LiveTexts } from "./activities/live-texts.ts";
 import { ModelRegistry } from "./activities/model-registry.ts";
 import { RequestImages } from "./activities/request-images.ts";
 import { requestActivities } from "./activities/requests.ts";
@@ -23,6 +24,7 @@ import { rowActivities } from "./activities/rows.ts";
 import { toolActivities, toolActivitiesOf } from "./activities/tools.ts";
 import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "./config.ts";
 import { openDatabase } from "./db/connect.ts";
+import { listenForOrders } from "./db/orders.ts";
 import { createClient } from "./llm/client.ts";
 import { dataConverterOf } from "./protocol/payload-signature.ts";
 import { ensureWorkflowBundle } from "./worker/bundle.ts";
@@ -87,17 +89,27 @@ export async function startWorker(
     warn: (sentence) => console.warn(sentence),
   });
   const learned = models.start();
+  const liveTexts = new LiveTexts();
   const requests = {
     db,
     history,
     client,
     models,
     requestImages: new RequestImages(db),
+    liveTexts,
     stallMs: config.llmStallMs,
   };
   const running = new RunningTools();
   const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];
-  const tools = toolActivities(db, hidden, running);
+  const tools = toolActivities({ db, hidden, running, liveTexts });
+  const orders = listenForOrders(
+    config.databaseUrl,
+    (order) => {
+      if (order.kind === "stop_tools") running.stop(order.tools);
+      if (order.kind === "tell_again") liveTexts.tellAgain(order.conversationId);
+    },
+    () => liveTexts.tellAllAgain(),
+  );
   const common = {
     connection,
     namespace: config.temporalNamespace,
@@ -116,7 +128,7 @@ export async function startWorker(
       activities: {
         ...rowActivities(db, history, models),
         ...requestActivities(requests),
-        ...toolActivitiesOf(config.toolHost, tools, running),
+        ...toolActivitiesOf(config.toolHost, tools, { db, running }),
       },
       maxCachedWorkflows: CACHED_WORKFLOWS,
       maxConcurrentWorkflowTaskPolls: POLLS,
@@ -138,6 +150,7 @@ export async function startWorker(
   // If one worker ends, it stops the other: a process with only one of them would look alive but could not work.
   const done = Promise.all(workers.map((worker) => worker.run().finally(shutdown)))
     .finally(() => models.stop())
+    .finally(() => orders.close())
     .finally(() => db.close())
     .finally(() => connection.close())
     .then(() => undefined);

@@ -4,7 +4,7 @@
  */
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
-import { publishLive } from "../db/notifications.ts";
+import { publishLive } from "../db/live.ts";
 import type { Delta } from "../llm/accumulate.ts";
 import { ask, type Asking, type LlmOutcome } from "../llm/ask.ts";
 import type { ProviderClient } from "../llm/client.ts";
@@ -24,7 +24,8 @@ import type {
 import { commitThen } from "./effect.ts";
 import { HistoryTooLarge, readForSummary, toolCallIds, type MessageCache } from "./message-cache.ts";
 import type { ActivityLease } from "./lease.ts";
-import { createLiveText } from "./live-text.ts";
+import type { LiveTextOptions } from "./live-text.ts";
+import type { LiveTexts } from "./live-texts.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 import type { RequestImages } from "./request-images.ts";
 
@@ -34,6 +35,7 @@ export type RequestDependencies = {
   readonly client: ProviderClient;
   readonly models: ModelRegistry;
   readonly requestImages: RequestImages;
+  readonly liveTexts: LiveTexts;
   /** Milliseconds without a stream event after which a request has stalled. */
   readonly stallMs: number;
 };
@@ -126,28 +128,29 @@ const TOO_LARGE: Failure = {
 };
 
 async function askModel(
-  { db, client, stallMs }: RequestDependencies,
+  { db, client, stallMs, liveTexts }: RequestDependencies,
   { requestId, conversationId }: RequestInput,
   built: Built,
   lease: ActivityLease,
 ): Promise<RequestEvent> {
-  const live = createLiveText<Pick<Delta, "kind" | "index">>({
-    isSame: (a, b) => a.kind === b.kind && a.index === b.index,
+  const shown: LiveTextOptions<Pick<Delta, "kind" | "index">> = {
+    keyOf: ({ index }) => String(index),
     // After the lease a successor may have begun the request anew: nothing more is published.
-    publish: async ({ kind, index }, text) => {
+    publish: async ({ source: { kind, index }, offset, text }, after, again) => {
       if (isExpired(lease)) return;
-      await publishLive(db, conversationId, { name: `${kind}.delta`, data: { requestId, index, text } });
+      const event = { name: `${kind}.delta`, data: { requestId, index, offset, text } } as const;
+      await publishLive(db, conversationId, { event, after, again });
     },
-  });
-  const outcome = await ask({
-    client,
-    request: built.request,
-    signal: lease.signal,
-    stallMs,
-    onDelta: (delta) => live.push(delta, delta.text),
-  });
-  // Live text that is still on its way must not hold up what is durable.
-  void live.close();
+  };
+  const outcome = await liveTexts.during(conversationId, shown, (live) =>
+    ask({
+      client,
+      request: built.request,
+      signal: lease.signal,
+      stallMs,
+      onDelta: (delta) => live.push(delta, delta.text),
+    }),
+  );
   return toEvent(requestId, outcome, built);
 }
 

@@ -5,45 +5,51 @@
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
 import { putImage } from "../db/images.ts";
-import { publishLive } from "../db/notifications.ts";
+import { publishLive } from "../db/live.ts";
+import { sendOrder } from "../db/orders.ts";
 import type { OutputStream } from "../sandbox/command.ts";
 import { runTool } from "../tools/registry.ts";
 import { ToolError, type ToolContext } from "../tools/tool.ts";
 import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } from "../protocol/activities.ts";
 import { commitThen } from "./effect.ts";
-import { createLiveText } from "./live-text.ts";
+import type { LiveTexts } from "./live-texts.ts";
+import type { LiveTextOptions } from "./live-text.ts";
 import type { RunningTools } from "./running-tools.ts";
 
-/** @param hidden the server's own folders, which no reading tool shows (tools/tool.ts) */
-export function toolActivities(
-  db: Database,
-  hidden: readonly string[],
-  running: RunningTools,
-): ToolActivities {
+export type ToolDependencies = {
+  readonly db: Database;
+  /** The server's own folders, which no reading tool shows (tools/tool.ts). */
+  readonly hidden: readonly string[];
+  readonly running: RunningTools;
+  readonly liveTexts: LiveTexts;
+};
+
+export function toolActivities(deps: ToolDependencies): ToolActivities {
+  const { db, running } = deps;
   return {
     executeTool: (input) =>
       commitThen(db, input, {
         operationId: input.operationId,
         lastRead: null,
         perform: (lease) =>
-          running.run(input.conversationId, lease.signal, (signal) =>
-            execute(db, hidden, input, { signal, lease }),
-          ),
+          running.run(input, lease.signal, (signal) => execute(deps, input, { signal, lease })),
       }),
   };
 }
 
-/** The same activity on the queue that workers of all hosts poll, and the short way to stop tools of this process. */
+/** The same activity on the queue that workers of all hosts poll, and the short way to stop tools. */
 export function toolActivitiesOf(
   host: string,
   tools: ToolActivities,
-  running: RunningTools,
+  { db, running }: Pick<ToolDependencies, "db" | "running">,
 ): Pick<ConversationActivities, "executeTool" | "stopTools"> {
   return {
     executeTool: (input) =>
       input.config.host === host ? tools.executeTool(input) : Promise.resolve({ kind: "other_host" }),
-    stopTools: ({ conversationIds }) => {
-      running.stop(conversationIds);
+    stopTools: ({ tools }) => {
+      running.stop(tools);
+      // Tools may run in other workers. Where this does not reach them, the server's cancel does, a little later.
+      void sendOrder(db, { kind: "stop_tools", tools }).catch(() => undefined);
       return Promise.resolve();
     },
   };
@@ -51,34 +57,35 @@ export function toolActivitiesOf(
 
 /** Runs the tool, bounded. An abort of its signal stops it; its outcome is then `interrupted`. */
 async function execute(
-  db: Database,
-  hidden: readonly string[],
+  { db, hidden, liveTexts }: ToolDependencies,
   input: ToolInput,
   ends: Pick<ToolContext, "signal" | "lease">,
 ): Promise<ToolEvent> {
   const { conversationId, operationId, call, mode, config } = input;
   const started = performance.now();
-  const live = createLiveText<OutputStream>({
-    isSame: (a, b) => a === b,
-    publish: (stream, text) =>
-      publishLive(db, conversationId, { name: "tool.output", data: { toolCallId: call.id, stream, text } }),
-  });
-  const { status, output } = await runTool(call.name, call.input, {
-    cwd: config.cwd,
-    mode,
-    hidden,
-    ...ends,
-    onOutput: live.push,
-    keepImage: async ({ block, bytes }) => {
-      await putImage(db, block, bytes).catch((error: unknown) => {
-        if (!isUnavailable(error)) throw error;
-        throw new ToolError("The image could not be kept: the database cannot be reached. Try again.");
-      });
-      return block;
+  const shown: LiveTextOptions<OutputStream> = {
+    keyOf: (stream) => stream,
+    publish: ({ source, offset, text }, after, again) => {
+      const data = { toolCallId: call.id, stream: source, offset, text };
+      return publishLive(db, conversationId, { event: { name: "tool.output", data }, after, again });
     },
-  });
-  // Live text that is still on its way must not hold up what is durable.
-  void live.close();
+  };
+  const { status, output } = await liveTexts.during(conversationId, shown, (live) =>
+    runTool(call.name, call.input, {
+      cwd: config.cwd,
+      mode,
+      hidden,
+      ...ends,
+      onOutput: (stream, text) => live.push(stream, text),
+      keepImage: async ({ block, bytes }) => {
+        await putImage(db, block, bytes).catch((error: unknown) => {
+          if (!isUnavailable(error)) throw error;
+          throw new ToolError("The image could not be kept: the database cannot be reached. Try again.");
+        });
+        return block;
+      },
+    }),
+  );
   const durationMs = Math.round(performance.now() - started);
   return { kind: "tool_completed", operationId, status, output, durationMs };
 }

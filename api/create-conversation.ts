@@ -36,11 +36,13 @@ export async function createConversation(
   if (await conversationExists(db, id)) throw alreadyExists(id);
 
   const createInput = await createInputOf(deps, id, wanted);
-  if (!(await workflows.open(id, createInput))) throw alreadyExists(id);
+  const isNew = await workflows.open(id, createInput);
   const look = () => getConversation(db, id);
   const opened = await awaitProjection(hub, id, look);
   if (opened === null)
     throw unavailable("The conversation is being made, but the database does not show it yet.");
+  // Said only of a conversation that can be read: an earlier request may still be making it.
+  if (!isNew) throw alreadyExists(id);
   const { inherited } = createInput;
   if (wanted.continuedFrom !== undefined && inherited !== null)
     await handOver(deps, wanted.continuedFrom.id, inherited);

@@ -1,6 +1,7 @@
 /** Owns: the dependencies of the routes; main.ts puts the real ones together. */
 import type { Database } from "../db/connect.ts";
 import type { Models } from "../llm/models.ts";
+import type { StreamChannel } from "./events/combined-streams.ts";
 import type { Hub } from "./events/hub.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ReportError } from "./problem.ts";
@@ -10,6 +11,8 @@ import type { Workflows } from "./workflow.ts";
 export type Deps = {
   readonly db: Database;
   readonly hub: Hub;
+  /** Between the processes that serve streams. */
+  readonly streams: StreamChannel;
   readonly workflows: Workflows;
   /** The models that are known now. */
   readonly models: () => Promise<Models>;
@@ -30,7 +33,7 @@ export type Deps = {
   readonly closing: AbortSignal;
   readonly report: ReportError;
   readonly metrics: Metrics;
-  /** Milliseconds between the comments of a stream; 15,000 by default. Tests use less. */
+  /** Milliseconds between the heartbeats of a stream; 15,000 by default. Tests use less. */
   readonly heartbeatMs?: number;
   /** Override the limits of bodies.ts in tests. */
   readonly uploads?: Partial<UploadLimits>;

@@ -5,6 +5,7 @@
 import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "../config.ts";
 import { openDatabase } from "../db/connect.ts";
 import { listen } from "../db/notifications.ts";
+import { sendOrder } from "../db/orders.ts";
 import { createApp } from "./app.ts";
 import { createHub } from "./events/hub.ts";
 import { sweepImages } from "./images.ts";
@@ -40,7 +41,8 @@ async function run(config: ServiceConfig): Promise<void> {
   const app = createApp({
     db,
     workflows,
-    hub: createHub(notifications),
+    hub: createHub(notifications, (conversationId) => sendOrder(db, { kind: "tell_again", conversationId })),
+    streams: { send: (order) => sendOrder(db, order), onOrder: notifications.onOrder },
     models: knownModels(db, config),
     defaultModel: config.model,
     scripted: config.scriptedModel,

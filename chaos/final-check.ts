@@ -12,6 +12,8 @@ export type FinalCheck = {
   readonly carriedOver: number;
   /** How often a stream was cut off and resumed. */
   readonly resumed: number;
+  /** How often one that resumed in the middle of an answer got its text from the beginning. */
+  readonly rejoined: number;
 };
 
 export async function checkEverything(
@@ -33,6 +35,10 @@ export async function checkEverything(
     for (const chapter of chapters) {
       complaints.push(...(await checks.checkAccepted(chapter)), ...(await checks.checkHeard(db, chapter)));
     }
+    complaints.push(
+      ...chapters.flatMap(({ talk }) => talk.live.complaints.map((each) => `${talk.id}: ${each}`)),
+    );
+    const rejoined = chapters.reduce((sum, { talk }) => sum + talk.live.rejoined, 0);
     const resumed = chapters.reduce((sum, { talk }) => sum + talk.resumed, 0);
     complaints.push(...(await checks.checkEvents(db)), ...(await checks.checkLedger(db, places.ledger)));
     complaints.push(...checks.checkRequests(product), ...(await leftoversOf(places.cwd)));
@@ -45,7 +51,7 @@ export async function checkEverything(
     const others = everybody.ids.filter((id) => id !== deaf.talk.id);
     const carriedOver = await checks.countCarriedOver(product, others);
     for (const { talk } of chapters) talk.close();
-    return { complaints, carriedOver, resumed };
+    return { complaints, carriedOver, resumed, rejoined };
   } finally {
     await db.close();
   }

@@ -17,7 +17,7 @@ export type Turn = {
   | { readonly kind: "sub_agents"; readonly children: readonly Round[] }
   | { readonly kind: "approval"; readonly decision: "approve" | "deny"; readonly thinkMs: number }
   | { readonly kind: "image" }
-  | { readonly kind: "stop" }
+  | { readonly kind: "stop"; readonly queue: "run" | "hold" | "clear" }
   | { readonly kind: "continuation" }
 );
 type TurnKind = Turn["kind"];
@@ -182,8 +182,10 @@ function turnOf(kind: TurnKind, decision: "approve" | "deny", random: Random) {
       return { kind, children: Array.from({ length: random.integer(1, 3) }, round) };
     case "approval":
       return { kind, decision, thinkMs: random.integer(0, 1_500) };
-    case "image":
     case "stop":
+      return { kind, queue: (["run", "hold", "clear"] as const)[random.integer(0, 2)] ?? "run" };
+    case "image":
+      return { kind };
     case "continuation":
       return { kind };
   }

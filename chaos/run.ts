@@ -75,7 +75,12 @@ async function perform(
     product.gaveUp.then((how) => Promise.reject(new Error(`npm start has ended by itself: ${how}`))),
   ]);
   say("no more faults; checking what is left");
-  const { complaints: left, carriedOver, resumed } = await checkEverything(stage.world, users, places);
+  const {
+    complaints: left,
+    carriedOver,
+    resumed,
+    rejoined,
+  } = await checkEverything(stage.world, users, places);
   const outcomes = countOf(users.flatMap((user) => user.outcomes));
   const complaints = [
     ...[
@@ -86,6 +91,7 @@ async function perform(
       ...lacks(outcomes, size, available),
     ],
     ...(resumed === 0 && size.faults.includes("kill api") ? ["no stream was ever cut off"] : []),
+    ...(rejoined === 0 && size.rare.length > 0 ? ["no client came back in the middle of an answer"] : []),
     ...(carriedOver < size.carriedOver ? [`${carriedOver} conversations ran under both releases`] : []),
   ];
   if (complaints.length > 0) {

@@ -18,7 +18,12 @@ import { toPerson } from "../machine/wording.ts";
 import type { Restarts } from "./restarts.ts";
 import type { Plan, Turn } from "./plan.ts";
 
-export type Accepted = { readonly id: string; readonly delivery: "direct" | "steer" | "followUp" };
+export type Accepted = {
+  readonly id: string;
+  readonly delivery: "direct" | "steer" | "followUp";
+  /** A Stop was to drop it. That Stop may have been lost with Temporal's database. */
+  readonly dropped?: true;
+};
 
 /** A conversation and its accepted messages, in order. A continued conversation is followed by another chapter. */
 export type Chapter = { readonly talk: Talk; readonly accepted: Accepted[] };
@@ -161,7 +166,31 @@ export class VirtualUser {
     return isFree ? "approved" : "denied";
   }
 
-  async #stop(turn: Turn): Promise<string> {
+  async #cancel(queue: "run" | "hold" | "clear", later: string): Promise<void> {
+    const { status } = await this.talk.cancel(queue);
+    if (status !== 202) this.#complain(`a cancel got ${status}`);
+    const chapter = this.chapters.at(-1);
+    const place = chapter?.accepted.findIndex(({ id }) => id === later) ?? -1;
+    if (queue === "clear" && place !== -1)
+      chapter?.accepted.splice(place, 1, { id: later, delivery: "followUp", dropped: true });
+  }
+
+  /** A follow-up that waited at a Stop starts a run: by itself, or when it is released. */
+  async #untilDelivered(id: string, queue: "run" | "hold"): Promise<void> {
+    const { talk } = this;
+    for (;;) {
+      if ((await talk.messages()).some((message) => message.id === id)) return;
+      const { state, queueHeld } = (await talk.read()) as unknown as Shown & { queueHeld: string | null };
+      // A restart holds the queue, too; a first Stop may have been lost with Temporal's database.
+      const isHeld = queueHeld !== null && RESTING.includes(state.kind);
+      if (isHeld && queue === "run" && this.#restarts.count === 0)
+        this.#complain(`the queue is held (${queueHeld}) after a Stop that said otherwise`);
+      if (isHeld) await talk.release();
+      await pause(100);
+    }
+  }
+
+  async #stop(turn: Extract<Turn, { kind: "stop" }>): Promise<string> {
     const { talk } = this;
     const pidsFile = this.#places.pidsOf(turn.id);
     const pids = (): number[] =>
@@ -182,10 +211,14 @@ export class VirtualUser {
     // The turn may have been interrupted before its command ran.
     while (pids().length < 3 && !(await isSettled(resting))) await pause(50);
     const isRunning = !(await isSettled(resting));
-    await talk.cancel();
+    const later = randomUUID();
+    if (isRunning) await this.#say("And thank you.", { id: later, delivery: "followUp" });
+    await this.#cancel(turn.queue, later);
     await resting;
     const alive = await unlessStuck(talk, announced);
     if (alive.length > 0) this.#complain(`at rest, and ${alive.join(", ")} alive`);
+    if (isRunning && turn.queue !== "clear") await this.#untilDelivered(later, turn.queue);
+    await this.#rest();
     if (isRunning) return "stopped";
     return this.#wasInterrupted(turn.id, JSON.stringify(await talk.messages())) ? "interrupted" : "failed";
   }

@@ -1,9 +1,11 @@
 /**
- * Owns: what travels between processes through NOTIFY: "this conversation has a new revision" and live text.
+ * Owns: what an API hears through NOTIFY: "this conversation has a new revision", live text, and orders.
  * Not here: the facts themselves, which are read from the tables; a lost notification loses nothing durable.
  */
-import { COMMITS, LIVE } from "./channels.ts";
-import { type Database, openClient } from "./connect.ts";
+import { COMMITS, LIVE, ORDERS } from "./channels.ts";
+import { listenTo, type Listening } from "./listener.ts";
+import { type LivePiece, parseLive } from "./live.ts";
+import { type Order, parseOrder } from "./orders.ts";
 
 export type CommitNotice =
   | {
@@ -15,71 +17,51 @@ export type CommitNotice =
     }
   | { readonly kind: "deleted"; readonly conversationId: string; readonly parentId: string | null };
 
-/** Live only, never stored (docs/http.md, Events). */
-export type LiveEvent =
-  | {
-      readonly name: "text.delta" | "thinking.delta";
-      readonly data: { readonly requestId: string; readonly index: number; readonly text: string };
-    }
-  | {
-      readonly name: "tool.output";
-      readonly data: {
-        readonly toolCallId: string;
-        readonly stream: "stdout" | "stderr";
-        readonly text: string;
-      };
-    };
-
 /** Removes the callback. */
 export type Unsubscribe = () => void;
 
-export type Notifications = {
+export type Notifications = Listening & {
   onCommit(callback: (notice: CommitNotice) => void): Unsubscribe;
-  onLive(callback: (conversationId: string, event: LiveEvent) => void): Unsubscribe;
+  onLive(callback: (conversationId: string, piece: LivePiece) => void): Unsubscribe;
+  onOrder(callback: (order: Order) => void): Unsubscribe;
   /** The connection was lost and is back. Notifications in between are lost, so catch up from the tables. */
   onReconnect(callback: () => void): Unsubscribe;
-  /** Resolves when both channels are listened to for the first time; waits as long as the database is down. */
-  readonly ready: Promise<void>;
-  close(): Promise<void>;
 };
 
 /** Listens on a connection of its own, which reconnects by itself. Callbacks must not throw. */
 export function listen(url: string): Notifications {
-  const client = openClient(url, "bedrock listen");
   const commits = new Set<(notice: CommitNotice) => void>();
-  const lives = new Set<(conversationId: string, event: LiveEvent) => void>();
+  const lives = new Set<(conversationId: string, piece: LivePiece) => void>();
+  const orders = new Set<(order: Order) => void>();
   const reconnects = new Set<() => void>();
-
-  const subscribe = (channel: string, onPayload: (payload: string) => void) =>
-    new Promise<void>((resolve) => {
-      let connections = 0;
-      const onListening = () => {
-        connections += 1;
-        resolve();
-        // Each channel comes back by itself, so a callback may run twice. A second catch-up is harmless.
-        if (connections > 1) for (const callback of reconnects) callback();
-      };
-      // If the first attempt fails, this promise rejects, but the driver repeats the attempt until it succeeds.
-      client.listen(channel, onPayload, onListening).catch(() => undefined);
-    });
-
-  const ready = Promise.all([
-    subscribe(COMMITS, (payload) => {
-      const notice = parseCommit(payload);
-      for (const callback of commits) callback(notice);
-    }),
-    subscribe(LIVE, (payload) => {
-      const { c, ...event } = JSON.parse(payload) as LiveEvent & { c: string };
-      for (const callback of lives) callback(c, event);
-    }),
-  ]);
-
+  const { ready, close } = listenTo(
+    url,
+    "bedrock listen",
+    {
+      [COMMITS]: (payload) => {
+        const notice = parseCommit(payload);
+        for (const callback of commits) callback(notice);
+      },
+      [LIVE]: (payload) => {
+        const { conversationId, piece } = parseLive(payload);
+        for (const callback of lives) callback(conversationId, piece);
+      },
+      [ORDERS]: (payload) => {
+        const order = parseOrder(payload);
+        for (const callback of orders) callback(order);
+      },
+    },
+    () => {
+      for (const callback of reconnects) callback();
+    },
+  );
   return {
     onCommit: (callback) => add(commits, callback),
     onLive: (callback) => add(lives, callback),
+    onOrder: (callback) => add(orders, callback),
     onReconnect: (callback) => add(reconnects, callback),
-    ready: ready.then(() => undefined),
-    close: () => client.end({ timeout: 1 }),
+    ready,
+    close,
   };
 }
 
@@ -99,37 +81,4 @@ function parseCommit(payload: string): CommitNotice {
   return "deleted" in parsed
     ? { kind: "deleted", ...ids }
     : { kind: "committed", ...ids, revision: parsed.s, lastEvent: parsed.e };
-}
-
-/** Bytes. Postgres refuses payloads of 8,000 bytes. */
-const PAYLOAD_LIMIT = 7_900;
-
-/**
- * Notifies all listeners at once and stores nothing. Text that does not fit into one notification goes out as several.
- * Await one call before the next: only then do they arrive in order.
- */
-export async function publishLive(db: Database, conversationId: string, event: LiveEvent): Promise<void> {
-  // One statement each: Postgres drops repeated payloads within a transaction, and pieces may be alike.
-  for (const payload of payloadsOf(conversationId, event)) await db.sql.notify(LIVE, payload);
-}
-
-function payloadsOf(conversationId: string, event: LiveEvent): string[] {
-  const payload = JSON.stringify({ c: conversationId, ...event });
-  const { text } = event.data;
-  if (Buffer.byteLength(payload) <= PAYLOAD_LIMIT || text.length < 2) return [payload];
-  const middle = text.length >> 1;
-  const torn = text.charCodeAt(middle - 1) >> 10 === HIGH_SURROGATE;
-  const cut = torn ? middle + 1 : middle;
-  return [text.slice(0, cut), text.slice(cut)].flatMap((piece) =>
-    payloadsOf(conversationId, withText(event, piece)),
-  );
-}
-
-/** The upper six bits of U+D800 to U+DBFF. */
-const HIGH_SURROGATE = 0xd800 >> 10;
-
-function withText(event: LiveEvent, text: string): LiveEvent {
-  return event.name === "tool.output"
-    ? { name: event.name, data: { ...event.data, text } }
-    : { name: event.name, data: { ...event.data, text } };
 }

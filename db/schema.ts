@@ -1,6 +1,6 @@
 /**
  * Owns: the tables (REQ-BED-007). Their migrations are generated from here (`npx drizzle-kit generate --config
- * db/drizzle.config.ts`), except the function `commit_revisions`, which is written by hand beside them.
+ * db/drizzle.config.ts`), except the function `commit_revisions` and the triggers, which are written by hand.
  */
 import { sql } from "drizzle-orm";
 import {
@@ -27,6 +27,8 @@ export type MachineData = Omit<Conversation, "state" | "mode" | "queue" | "usage
 
 const time = (name: string) => timestamp(name, { withTimezone: true, precision: 3 });
 const counter = (name: string) => bigint(name, { mode: "number" });
+/** The number of a transaction, which never comes again in a database. */
+const transactionId = customType<{ data: string }>({ dataType: () => "xid8" });
 const bytes = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 
 export const conversations = pgTable(
@@ -63,6 +65,10 @@ export const conversations = pgTable(
      * after.
      */
     restarts: integer("restarts").notNull().default(0),
+    /** The transaction that changed the row last; a trigger sets it. */
+    changed: transactionId("changed")
+      .notNull()
+      .default(sql`pg_current_xact_id()`),
     lastEvent: counter("last_event").notNull(),
     archived: boolean("archived").notNull().default(false),
     createdAt: time("created_at").notNull(),
@@ -78,6 +84,15 @@ export const conversations = pgTable(
     index("conversations_continued").on(t.continuedFrom, t.createdAt, t.id),
   ],
 );
+
+/** Conversations that were removed, without sub-agents, for clients that come back to their list. A trigger adds them. */
+export const removals = pgTable("removals", {
+  conversationId: text("conversation_id").primaryKey(),
+  changed: transactionId("changed")
+    .notNull()
+    .default(sql`pg_current_xact_id()`),
+  removedAt: time("removed_at").notNull().defaultNow(),
+});
 
 const conversationId = () =>
   text("conversation_id")

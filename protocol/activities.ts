@@ -49,6 +49,9 @@ export type ToolInput = EffectInput & {
   readonly mode: Mode;
 };
 
+/** A running tool. Without `operationId`, any tool of the conversation, which will run no other. */
+export type ToolToStop = { readonly conversationId: string; readonly operationId: string | null };
+
 type LoadInput = {
   readonly conversationId: string;
   readonly createInput: CreateInput | null;
@@ -89,8 +92,8 @@ export interface ConversationActivities {
   requestContinuation(input: ContinuationInput): Promise<Performed<RequestEvent>>;
   /** `other_host`: this worker is not on the host of the conversation's directory; nothing was committed. */
   executeTool(input: ToolInput): Promise<Performed<ToolEvent> | { readonly kind: "other_host" }>;
-  /** Aborts the tools of these conversations that run in this process, if any. Does not wait until they have ended. */
-  stopTools(input: { readonly conversationIds: readonly string[] }): Promise<void>;
+  /** Aborts these tools, in whichever worker they run. Does not wait until they have ended. */
+  stopTools(input: { readonly tools: readonly ToolToStop[] }): Promise<void>;
   /** Whether the conversation already has this message id: an operator's signal may bring an old one. */
   messageExists(input: { readonly conversationId: string; readonly messageId: string }): Promise<boolean>;
   /** Deletes the rows, children included, of the conversation with this id and `createdAt`; null: any `createdAt`. */

@@ -4,7 +4,7 @@
  * (conversation.ts).
  */
 import type { CancellationScope } from "@temporalio/workflow";
-import type { ConversationMetadata } from "../protocol/activities.ts";
+import type { ConversationMetadata, ToolToStop } from "../protocol/activities.ts";
 import type { Change, RowVersion } from "../protocol/commit.ts";
 import type { Conversation } from "../machine/conversation.ts";
 import type { Operation, Stop } from "../machine/effect.ts";
@@ -251,13 +251,12 @@ export class Session {
 
   /** Sends the stops at once, in no particular order with the commit (architecture, rule 7). */
   #stop(stops: readonly Stop[]): void {
-    const killed = stops.flatMap((stop) => {
-      if (stop.kind === "abort_tool") return [this.id];
-      return stop.kind === "cancel_sub_agent" ? [stop.id] : [];
+    const tools = stops.flatMap((stop): ToolToStop[] => {
+      if (stop.kind === "abort_tool") return [{ conversationId: this.id, operationId: stop.operationId }];
+      return stop.kind === "cancel_sub_agent" ? [{ conversationId: stop.id, operationId: null }] : [];
     });
     const { scope } = this.#run;
-    if (killed.length > 0)
-      void scope.run(() => stopTools({ conversationIds: killed })).catch(() => undefined);
+    if (tools.length > 0) void scope.run(() => stopTools({ tools })).catch(() => undefined);
     for (const stop of stops) {
       switch (stop.kind) {
         case "abort_request":

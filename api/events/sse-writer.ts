@@ -1,10 +1,10 @@
 /**
  * Owns: the queue of one client of an event stream: in order, counted in bytes, and cut off when the client takes
  * nothing for too long. Other clients are not affected.
- * Not here: what is sent, and how much of it (conversation-stream.ts, list-stream.ts).
+ * Not here: what is sent, and how much of it (conversation-feed.ts, list-feed.ts).
  */
 
-/** Milliseconds between comments, which keep proxies from closing an idle stream. */
+/** Milliseconds between heartbeats. By them, a client finds out that a connection is dead, and no proxy closes it. */
 const HEARTBEAT_MS = 15_000;
 
 /** Consecutive heartbeats after which a client that takes nothing is cut off. */
@@ -13,8 +13,8 @@ const STALLED_HEARTBEATS = 2;
 export type ServerSentEvent = {
   readonly name: string;
   readonly data: unknown;
-  /** Only durable events have one. */
-  readonly number?: number;
+  /** From where a client goes on that comes back; only durable events have one. */
+  readonly number?: number | string;
 };
 
 export class SseWriter {
@@ -31,9 +31,11 @@ export class SseWriter {
   #drained: (() => void)[] = [];
   #resolveClosed = (): void => undefined;
   readonly #heartbeat: NodeJS.Timeout;
+  readonly #heartbeatMs: number;
 
   /** @param onHeartbeat called with every heartbeat. */
   constructor(onHeartbeat: () => void = () => undefined, heartbeatMs = HEARTBEAT_MS) {
+    this.#heartbeatMs = heartbeatMs;
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
     this.readable = new ReadableStream<Uint8Array>(
       { pull: (controller) => this.#pull(controller), cancel: () => this.cut() },
@@ -103,7 +105,7 @@ export class SseWriter {
   #sendHeartbeat(): void {
     if (this.#bytes === 0) {
       this.#stalledFor = 0;
-      this.#push(": heartbeat\n\n");
+      this.send({ name: "heartbeat", data: { everyMs: this.#heartbeatMs } });
     } else {
       this.#stalledFor = this.#taken ? 0 : this.#stalledFor + 1;
       if (this.#stalledFor >= STALLED_HEARTBEATS) this.cut();

@@ -34,12 +34,9 @@ export const queuedMessage = answer<QueuedMessage>(
 );
 
 export const queueHeld = answer<QueueHold | null>(
-  z
-    .enum(["cancel", "continued", "restart", "errors", "auth", "context_exhausted"])
-    .nullable()
-    .openapi({
-      description: "Why the messages that wait start no run until they are released; null: they do.",
-    }),
+  z.enum(["cancel", "continued", "restart", "errors", "auth", "context_exhausted"]).nullable().openapi({
+    description: "Why the messages that wait start no run until they are released; null: they do.",
+  }),
 );
 
 export const usage = tokenUsage

@@ -8,7 +8,11 @@ import { conversation, mode, queuedMessage, queueHeld, usage } from "./conversat
 import { errorKind, storedMessage } from "./message.ts";
 import { state, subAgentOutcome, summarySource } from "./state.ts";
 
-const delta = z.object({ requestId: z.string(), index: z.int(), text: z.string() });
+const offset = z.int().openapi({
+  description:
+    "Where the text belongs, in UTF-16 code units from the beginning of the block or stream. Beyond what you have: a gap, because there was too much to show.",
+});
+const delta = z.object({ requestId: z.string(), index: z.int(), offset, text: z.string() });
 
 /** The `data:` of every event by its name. */
 const call = z.object({ method: z.literal("POST"), path: z.string(), body: json });
@@ -43,11 +47,17 @@ export const eventData = {
   "subagent.finished": z.object({ id: z.string(), outcome: subAgentOutcome }),
   "conversation.changed": z.looseObject({ title: z.string(), archived: z.boolean() }),
   "conversation.deleted": z.object({}),
+  "stream.opened": z.object({ streamId: z.string() }),
+  "stream.full": z.object({ conversationId: z.string(), most: z.int() }),
+  heartbeat: z.object({
+    everyMs: z.int().openapi({ description: "A connection that is silent for twice as long is dead." }),
+  }),
   "text.delta": delta,
   "thinking.delta": delta,
   "tool.output": z.object({
     toolCallId: z.string(),
     stream: z.enum(["stdout", "stderr"]),
+    offset,
     text: z.string(),
   }),
 } as const;

@@ -14,7 +14,8 @@ import { bodyOf, problemOf, startApiOn } from "./support.ts";
 
 const system = await startSystem();
 const sandbox = await sandboxOfHost();
-const { get, send } = startApiOn(system);
+const api = startApiOn(system);
+const { get, send } = api;
 
 type Body = Awaited<ReturnType<typeof bodyOf>>;
 
@@ -90,6 +91,18 @@ test("an id is given to one conversation only, also when several requests ask fo
     ),
   );
   expect(answers.map((answer) => answer.status).sort()).toEqual([201, 409, 409]);
+});
+
+test("of a conversation that is still being made nobody is told that it exists: it is not known yet", async () => {
+  const id = randomUUID();
+  const workflows = { ...api.workflows, open: () => Promise.resolve(false) };
+  const { send } = startApiOn(system, { workflows });
+  const asked = { cwd: system.cwd, id };
+  const unknown = await problemOf(await send("POST", "/api/conversations", asked));
+  expect(unknown).toMatchObject({ status: 503, code: "unavailable" });
+  await create({ id });
+  const known = await problemOf(await send("POST", "/api/conversations", asked));
+  expect(known).toMatchObject({ status: 409, code: "already_exists" });
 });
 
 test("a message sent again gets the same receipt; another text under its id is a conflict", async () => {

@@ -1,9 +1,10 @@
 /** Event streams: REQ-BED-011, docs/http.md, "Events". */
 import { expect, test } from "vitest";
-import { openConversationStream } from "../../api/events/conversation-stream.ts";
+import { ConversationFeed } from "../../api/events/conversation-feed.ts";
+import { SseWriter } from "../../api/events/sse-writer.ts";
 import { commit } from "../../db/commit.ts";
 import { deleteConversation, setTitle } from "../../db/conversations.ts";
-import { publishLive } from "../../db/notifications.ts";
+import { publishLive } from "../../db/live.ts";
 import type { Revision } from "../../protocol/commit.ts";
 import type { State } from "../../machine/conversation.ts";
 import { chain, createConversation, type Fields, userMessage, valueWith, warned } from "../db/fixtures.ts";
@@ -126,6 +127,27 @@ test("a removal sends conversation.deleted to the streams, those of sub-agents t
   }
 });
 
+/** Publishes a text where it belongs. */
+const tell = (
+  id: string,
+  name: "text.delta" | "thinking.delta",
+  requestId: string,
+  text: string,
+  offset = 0,
+) =>
+  publishLive(db, id, {
+    event: { name, data: { requestId, index: name === "text.delta" ? 1 : 0, offset, text } },
+    after: offset,
+    again: false,
+  });
+
+/** Opens a stream that nobody reads. */
+async function openUnread(id: string, heartbeatMs: number): Promise<SseWriter> {
+  const writer = new SseWriter(undefined, heartbeatMs);
+  await new ConversationFeed({ ...started, report: () => undefined }, id, writer).open(null);
+  return writer;
+}
+
 const requesting: State = { kind: "llm_requesting", attempt: 1, requestId: "r1", retry: null };
 
 test("live text has no id, and is sent only while its own request or tool runs", async () => {
@@ -133,23 +155,23 @@ test("live text has no id, and is sent only while its own request or tool runs",
   const events = await follow(id);
   await events.until("synced");
   let last = await add(id, head, into(requesting));
-  const delta = (requestId: string, text: string) => ({ requestId, index: 0, text });
-  await publishLive(db, id, { name: "thinking.delta", data: delta("r1", "hm") });
-  await publishLive(db, id, { name: "text.delta", data: delta("r1", "a\nb") });
-  await publishLive(db, id, { name: "text.delta", data: delta("another", "of an earlier request") });
+  await tell(id, "thinking.delta", "r1", "hm");
+  await tell(id, "text.delta", "r1", "a\nb");
+  await tell(id, "text.delta", "another", "of an earlier request");
   const current = { id: "t1", name: "bash", input: {} };
   const round = { remaining: [], completed: [] };
   const running = { kind: "tool_executing" as const, operationId: "o1", current, startedAt: "", ...round };
   last = await add(id, last, into(running));
-  await publishLive(db, id, { name: "text.delta", data: delta("r1", "too late") });
-  const output = { toolCallId: "t1", stream: "stdout" as const, text: "out" };
-  await publishLive(db, id, { name: "tool.output", data: output });
+  await tell(id, "text.delta", "r1", "too late", 3);
+  const output = { toolCallId: "t1", stream: "stdout" as const, offset: 0, text: "out" };
+  await publishLive(db, id, { event: { name: "tool.output", data: output }, after: 0, again: false });
   await add(id, last, into({ kind: "idle" }));
-  await publishLive(db, id, { name: "tool.output", data: { ...output, text: "too late" } });
+  const late = { ...output, offset: 3, text: "too late" };
+  await publishLive(db, id, { event: { name: "tool.output", data: late }, after: 3, again: false });
   await setTitle(db, id, "the end");
   await events.until("conversation.changed");
   const seen = events.received
-    .filter((event) => event.name !== null)
+    .filter((event) => event.name !== "heartbeat")
     .map(({ name, id, data }) => [name, id, data["text"]]);
   expect(seen.slice(2)).toEqual([
     ["state.changed", 1, undefined],
@@ -163,30 +185,43 @@ test("live text has no id, and is sent only while its own request or tool runs",
   await events.cancel();
 });
 
-test("a client that comes in the middle of an answer gets its further text, with and without a cursor", async () => {
+test("a client that comes in the middle of an answer asks for the text from its beginning, and gets it once", async () => {
   const { id, head } = await createConversation(db);
   await add(id, head, into(requesting));
+  const asked: string[] = [];
+  const stop = started.notifications.onOrder((order) => {
+    if (order.kind === "tell_again") asked.push(order.conversationId);
+  });
   const streams = [await follow(id), await follow(id, "?after=1"), await follow(id, "?after=0")];
   for (const stream of streams) await stream.until("synced");
-  await publishLive(db, id, { name: "text.delta", data: { requestId: "r1", index: 0, text: "more" } });
+  await expect.poll(() => asked).toContain(id);
+  // What comes before the answer to its question does not follow from what it has.
+  await tell(id, "text.delta", "r1", "more", 10);
+  await publishLive(db, id, {
+    event: { name: "text.delta", data: { requestId: "r1", index: 1, offset: 0, text: "0123456789more" } },
+    after: 0,
+    again: true,
+  });
+  await tell(id, "text.delta", "r1", "!", 14);
   for (const stream of streams) {
-    expect((await stream.until("text.delta")).data["text"]).toBe("more");
+    expect((await stream.until("text.delta")).data).toMatchObject({ offset: 0, text: "0123456789more" });
+    expect((await stream.until("text.delta")).data).toMatchObject({ offset: 14, text: "!" });
     await stream.cancel();
   }
+  stop();
 });
 
-test("an idle stream sends comments as heartbeats", async () => {
+test("an idle stream sends heartbeats as events, which say when a silent connection is dead", async () => {
   const { id } = await createConversation(db);
   const events = await follow(id);
-  expect((await events.until((event) => event.name === null)).id).toBeNull();
+  expect(await events.until("heartbeat")).toEqual({ name: "heartbeat", id: null, data: { everyMs: 300 } });
   await events.cancel();
 });
 
 test("a client that stops reading is disconnected, and another one on the same conversation is not affected", async () => {
   const { id, head } = await createConversation(db);
   await add(id, head, into(requesting));
-  const deps = { ...started, report: () => undefined, heartbeatMs: 60_000 };
-  const slow = await openConversationStream(deps, id, null);
+  const slow = await openUnread(id, 60_000);
   const reader = slow.readable.getReader();
   // It reads the snapshot and `synced`, and nothing after that.
   await reader.read();
@@ -196,7 +231,7 @@ test("a client that stops reading is disconnected, and another one on the same c
   const text = "x".repeat(64 * 1024);
   let received = 0;
   for (let sent = 0; sent < 40; sent++) {
-    await publishLive(db, id, { name: "text.delta", data: { requestId: "r1", index: 0, text } });
+    await tell(id, "text.delta", "r1", text, sent * text.length);
     while (received < (sent + 1) * text.length) {
       received += String((await events.until("text.delta")).data["text"]).length;
     }
@@ -209,15 +244,14 @@ test("a client that stops reading is disconnected, and another one on the same c
 
 test("a client that does not read the snapshot is disconnected after two heartbeats", async () => {
   const { id } = await createConversation(db);
-  const deps = { ...started, report: () => undefined, heartbeatMs: 20 };
-  const slow = await openConversationStream(deps, id, null);
+  const slow = await openUnread(id, 20);
   await slow.closed;
   expect(slow.waiting).toBe(0);
 });
 
 test("the list stream reports new, renamed, archived, working and removed conversations, but no sub-agents", async () => {
   const list = new EventReader(await get("/api/events"));
-  expect(await list.next()).toMatchObject({ name: "synced", id: null });
+  expect(await list.next()).toMatchObject({ name: "synced" });
   const { id, head } = await createConversation(db, {}, { title: "Listed" });
   const ofThis = (name: string) => list.until((event) => event.name === name && event.data["id"] === id);
   expect((await ofThis("conversation.changed")).data).toMatchObject({ id, title: "Listed", archived: false });
@@ -232,7 +266,6 @@ test("the list stream reports new, renamed, archived, working and removed conver
   await deleteConversation(db, id);
   expect((await ofThis("conversation.deleted")).data).toEqual({ id });
   expect(list.received.some((event) => event.data["id"] === child.id)).toBe(false);
-  expect(list.received.every((event) => event.id === null)).toBe(true);
   await list.cancel();
 });
 

@@ -67,6 +67,8 @@ test("/openapi.json has every route of the contract", () => {
       "POST /api/conversations/{id}/codec/encode",
       "POST /api/conversations/{id}/codec/decode",
       "GET /api/events",
+      "GET /api/stream",
+      "POST /api/stream/{streamId}",
       "GET /api/models",
       "GET /api/directories",
       "GET /healthz",

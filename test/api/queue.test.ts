@@ -11,8 +11,7 @@ const system = await startSystem();
 const api = startApiOn(system);
 const person = new Person(api, system.cwd);
 
-const script = (...answers: readonly Answer[]): string =>
-  system.model.script(randomUUID(), answers);
+const script = (...answers: readonly Answer[]): string => system.model.script(randomUUID(), answers);
 
 /** A conversation whose request is held at the provider, with two follow-ups. */
 async function busy(...later: readonly Answer[]): Promise<string> {

@@ -3,7 +3,7 @@
 export type Received = {
   /** null: a comment. */
   readonly name: string | null;
-  /** null: no `id:`. */
+  /** The number of the event; null: no `id:`, or none that is a number. */
   readonly id: number | null;
   readonly data: { readonly [name: string]: unknown };
 };
@@ -73,7 +73,7 @@ function parse(block: string): Received {
   const id = fields.get("id");
   return {
     name: fields.get("event") ?? null,
-    id: id === undefined ? null : Number(id),
+    id: id === undefined || !/^\d+$/.test(id) ? null : Number(id),
     data: JSON.parse(fields.get("data") ?? "{}") as Received["data"],
   };
 }

@@ -5,9 +5,10 @@ import type { Deps } from "../../api/deps.ts";
 import { createHub, type Hub } from "../../api/events/hub.ts";
 import { createMetrics } from "../../api/metrics.ts";
 import { serve } from "../../api/serve.ts";
-import { connectWorkflows } from "../../api/workflow.ts";
+import { connectWorkflows, type Workflows } from "../../api/workflow.ts";
 import { type Database, openDatabase } from "../../db/connect.ts";
 import { listen, type Notifications } from "../../db/notifications.ts";
+import { sendOrder } from "../../db/orders.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
 import { freshDatabase } from "../support/database.ts";
 import type { System } from "../support/system.ts";
@@ -22,6 +23,7 @@ export type TestApi = {
   readonly db: Database;
   readonly notifications: Notifications;
   readonly hub: Hub;
+  readonly workflows: Workflows;
   /** Ends open streams as the end of the process does. */
   readonly stop: () => void;
   /** What was reported to the log. */
@@ -105,12 +107,15 @@ function apiOn(
   const closing = new AbortController();
   const reports: unknown[] = [];
   const models = new Models();
-  const hub = createHub(notifications);
+  const hub = createHub(notifications, (conversationId) =>
+    sendOrder(db, { kind: "tell_again", conversationId }),
+  );
   const api = createApp({
     db,
     workflows,
     toolHost,
     hub,
+    streams: { send: (order) => sendOrder(db, order), onOrder: notifications.onOrder },
     models: () => Promise.resolve(models),
     defaultModel: DEFAULT_MODEL,
     scripted: false,
@@ -129,6 +134,7 @@ function apiOn(
     db,
     notifications,
     hub,
+    workflows,
     reports,
     stop: () => closing.abort(),
     ...requestsBy(async (path, init) => api.request(path, init)),

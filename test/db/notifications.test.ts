@@ -2,13 +2,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { deleteConversation, setTitle } from "../../db/conversations.ts";
-import {
-  type CommitNotice,
-  listen,
-  type LiveEvent,
-  type Notifications,
-  publishLive,
-} from "../../db/notifications.ts";
+import { publishLive, type LivePiece } from "../../db/live.ts";
+import { type CommitNotice, listen, type Notifications } from "../../db/notifications.ts";
 import { chain, createConversation, ownDatabase, userMessage, warned } from "./fixtures.ts";
 
 async function listening(url: string): Promise<Notifications & { commits: CommitNotice[] }> {
@@ -67,24 +62,32 @@ describe("commits", () => {
     const { id } = await createConversation(db);
     await expect.poll(() => notifications.commits.map((notice) => notice.conversationId)).toEqual([id]);
     await publishLive(db, id, LINE);
-    const lives: LiveEvent[] = [];
+    const lives: LivePiece[] = [];
     notifications.onLive((_, event) => lives.push(event));
     await publishLive(db, id, LINE);
     await expect.poll(() => lives).toContainEqual(LINE);
   });
 });
 
-const LINE: LiveEvent = { name: "tool.output", data: { toolCallId: "t", stream: "stdout", text: "line\n" } };
+const LINE: LivePiece = {
+  event: { name: "tool.output", data: { toolCallId: "t", stream: "stdout", offset: 7, text: "line\n" } },
+  after: 5,
+  again: true,
+};
 
 describe("live events", () => {
   test("arrive in order", async () => {
     const db = await ownDatabase();
     const notifications = await listening(db.url);
-    const heard: [string, LiveEvent][] = [];
+    const heard: [string, LivePiece][] = [];
     notifications.onLive((conversationId, event) => heard.push([conversationId, event]));
-    const thinking: LiveEvent = {
-      name: "thinking.delta",
-      data: { requestId: "r", index: 0, text: "a\0b\ud800\u{1f600}" },
+    const thinking: LivePiece = {
+      event: {
+        name: "thinking.delta",
+        data: { requestId: "r", index: 0, offset: 0, text: "a\0b\ud800\u{1f600}" },
+      },
+      after: 0,
+      again: false,
     };
     await publishLive(db, "c", LINE);
     await publishLive(db, "c", LINE);
@@ -103,11 +106,18 @@ describe("live events", () => {
   ])("with more text than a notification holds arrive complete, in pieces: %s", async (_, text) => {
     const db = await ownDatabase();
     const notifications = await listening(db.url);
-    const heard: string[] = [];
-    notifications.onLive((_id, event) => heard.push(event.data.text));
-    await publishLive(db, "c", { name: "text.delta", data: { requestId: "r", index: 1, text } });
-    await expect.poll(() => heard.join("").length).toBe(text.length);
-    expect(heard.join("")).toBe(text);
-    for (const piece of heard) expect(piece).not.toMatch(/\p{Surrogate}/u);
+    const heard: LivePiece[] = [];
+    notifications.onLive((_id, piece) => heard.push(piece));
+    const event = { name: "text.delta", data: { requestId: "r", index: 1, offset: 10, text } } as const;
+    await publishLive(db, "c", { event, after: 4, again: false });
+    const whole = (): string => heard.map((piece) => piece.event.data.text).join("");
+    await expect.poll(() => whole().length).toBe(text.length);
+    expect(whole()).toBe(text);
+    let [end, after] = [10, 4];
+    for (const piece of heard) {
+      expect([piece.event.data.offset, piece.after]).toEqual([end, after]);
+      end = after = end + piece.event.data.text.length;
+      expect(piece.event.data.text).not.toMatch(/\p{Surrogate}/u);
+    }
   });
 });

@@ -7,6 +7,7 @@ import { hostname } from "node:os";
 import { openUpdate } from "../../protocol/workflow.ts";
 import { EventReader, type Received } from "../api/sse.ts";
 import { createInputFor, startOperation } from "./create-input.ts";
+import { LiveWatch } from "./live-watch.ts";
 import type { Product } from "./product.ts";
 
 export type Shown = {
@@ -35,6 +36,7 @@ export class Talk {
   from = 0;
   /** How often the stream was cut off and resumed. */
   resumed = 0;
+  readonly live = new LiveWatch();
   readonly #ended = new AbortController();
   readonly #listeners = new Set<(event: Heard) => void>();
 
@@ -79,8 +81,12 @@ export class Talk {
     return insist(`${this.#base}/messages`, { text, delivery, id: randomUUID(), ...more });
   }
 
-  cancel(): Promise<Answer> {
-    return insist(`${this.#base}/cancel`, {});
+  cancel(queue: "run" | "hold" | "clear" = "run"): Promise<Answer> {
+    return insist(`${this.#base}/cancel`, { queue });
+  }
+
+  release(): Promise<Answer> {
+    return insist(`${this.#base}/queue/release`, {});
   }
 
   continuation(): Promise<Answer> {
@@ -173,9 +179,11 @@ export class Talk {
       try {
         const headers: Record<string, string> = last === null ? {} : { "last-event-id": String(last) };
         this.resumed += Number(last !== null);
+        if (last !== null) this.live.comeBack();
         const reader: EventReader = new EventReader(await fetch(`${this.#base}/events`, { signal, headers }));
         for (let event = await reader.next(); event !== null; event = await reader.next()) {
           const heard = { ...event, at: performance.now() };
+          this.live.take(event);
           if (event.name === "synced") {
             if (last === null) this.from = last = event.data["lastEvent"] as number;
             onSynced();

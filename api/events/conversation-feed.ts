@@ -1,18 +1,21 @@
 /**
- * Owns: one client's stream of one conversation (docs/http.md, Events): subscribe, then replay or snapshot, then
+ * Owns: the events of one conversation for one client (docs/http.md, Events): subscribe, then replay or snapshot, then
  * `synced`, then tail. Durable events are always read from the table by number. So none is missed or doubled, even if
- * notifications are lost.
+ * notifications are lost. Live text is told from its beginning.
+ * Not here: the connection, which may carry several feeds (sse-writer.ts, combined-stream.ts).
  */
 import { readEvents, lastEventOf } from "../../db/events.ts";
 import { isUnavailable } from "../../db/errors.ts";
-import type { LiveEvent, Unsubscribe } from "../../db/notifications.ts";
+import type { LivePiece } from "../../db/live.ts";
+import type { Unsubscribe } from "../../db/notifications.ts";
 import { getConversation, readSnapshot, type Snapshot } from "../../db/views.ts";
 import type { State } from "../../machine/conversation.ts";
 import { withActions } from "../actions.ts";
 import type { Deps } from "../deps.ts";
 import { notFound } from "../problem.ts";
 import type { Signal } from "./hub.ts";
-import { SseWriter } from "./sse-writer.ts";
+import { LiveProgress, runningIn } from "./live-progress.ts";
+import type { ServerSentEvent } from "./sse-writer.ts";
 
 /** Messages of a snapshot. */
 const SNAPSHOT_MESSAGES = 100;
@@ -25,36 +28,31 @@ const LIVE_LIMIT = 1024 * 1024;
 /** Milliseconds until a failed query is repeated. */
 const RETRY_MS = 500;
 
-type Wanted = Pick<Deps, "db" | "hub" | "report"> & { readonly heartbeatMs?: number };
-
-/**
- * Opens a stream.
- *
- * @param cursor as given by the client; null: none.
- * @throws Problem `not_found`; rejects when the database cannot be reached.
- */
-export async function openConversationStream(
-  deps: Wanted,
-  id: string,
-  cursor: string | null,
-): Promise<SseWriter> {
-  const stream = new ConversationStream(deps, id);
-  try {
-    await stream.open(cursor);
-  } catch (error) {
-    stream.writer.cut();
-    throw error;
-  }
-  return stream.writer;
-}
+/** The client's connection. */
+export type Sink = {
+  readonly isOpen: boolean;
+  readonly closed: Promise<void>;
+  /** Bytes that the client has not taken yet. */
+  readonly waiting: number;
+  send(event: ServerSentEvent): void;
+  /** Resolves when the client has taken all, or is gone. */
+  drained(): Promise<void>;
+  /** Ends the connection of a client that is too slow. */
+  cut(): void;
+};
 
 type Task = Signal | { readonly kind: "check" };
 
-class ConversationStream {
-  readonly writer: SseWriter;
-  readonly #deps: Wanted;
+export class ConversationFeed {
+  /** Resolves when the feed has ended: the conversation was removed, or the client is gone or has closed the feed. */
+  readonly ended: Promise<void>;
+  readonly #deps: Pick<Deps, "db" | "hub" | "report">;
   readonly #id: string;
+  readonly #sink: Sink;
   readonly #unwatch: Unsubscribe;
+  readonly #live = new LiveProgress();
+  #resolveEnded = (): void => undefined;
+  #isOpen = true;
   #tasks: Task[] = [];
   #liveBytes = 0;
   #wake = (): void => undefined;
@@ -64,19 +62,45 @@ class ConversationStream {
   /** The state as the client knows it. */
   #state: State = { kind: "idle" };
 
-  constructor(deps: Wanted, id: string) {
+  constructor(deps: Pick<Deps, "db" | "hub" | "report">, id: string, sink: Sink) {
     this.#deps = deps;
     this.#id = id;
-    this.writer = new SseWriter(() => this.#add({ kind: "check" }), deps.heartbeatMs);
+    this.#sink = sink;
+    this.ended = new Promise((resolve) => (this.#resolveEnded = resolve));
     // Subscribes before the first read, so that no later commit is missed.
     this.#unwatch = deps.hub.watch(id, (signal) => this.#add(signal));
-    void this.writer.closed.then(() => {
-      this.#unwatch();
-      this.#wake();
-    });
+    void sink.closed.then(() => this.close());
   }
 
+  /**
+   * Sends what the client lacks, then goes on live.
+   *
+   * @param cursor as given by the client; null: none.
+   * @throws Problem `not_found`; rejects when the database cannot be reached. The feed is closed then.
+   */
   async open(cursor: string | null): Promise<void> {
+    try {
+      await this.#open(cursor);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  /** Compares with the table, in case that a notification was lost. */
+  check(): void {
+    this.#add({ kind: "check" });
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#unwatch();
+    this.#wake();
+    this.#resolveEnded();
+  }
+
+  async #open(cursor: string | null): Promise<void> {
     const { db } = this.#deps;
     if (cursor !== null) {
       const conversation = await getConversation(db, this.#id);
@@ -92,7 +116,7 @@ class ConversationStream {
     }
     const snapshot = await this.#snapshot();
     if (snapshot === null) throw notFound();
-    if (cursor !== null) this.writer.send({ name: "resync", data: {} });
+    if (cursor !== null) this.#send({ name: "resync", data: {} });
     void this.#run(snapshot);
   }
 
@@ -102,14 +126,15 @@ class ConversationStream {
       else await this.#persist(() => this.#replay());
       this.#sendSynced();
       this.#tailing = true;
+      this.#askAgain();
       for (let task = await this.#next(); task !== null; task = await this.#next()) {
         await this.#perform(task);
-        if (this.writer.waiting > HIGH_WATER) await this.writer.drained();
+        if (this.#sink.waiting > HIGH_WATER) await this.#sink.drained();
       }
     } catch (error) {
       this.#deps.report(`stream of ${this.#id}`, error);
     } finally {
-      this.writer.end();
+      this.close();
     }
   }
 
@@ -126,29 +151,46 @@ class ConversationStream {
         this.#sendDeleted();
         return;
       case "live":
-        this.#liveBytes -= Buffer.byteLength(task.event.data.text);
-        if (isCurrent(this.#state, task.event)) this.writer.send(task.event);
+        this.#liveBytes -= Buffer.byteLength(task.piece.event.data.text);
+        this.#sendLive(task.piece);
         return;
       case "reconnected":
+        await this.#persist(() => this.#check());
+        this.#askAgain();
+        return;
       case "check":
         await this.#persist(() => this.#check());
         return;
     }
   }
 
+  /**
+   * Live text travels beside the commits and may arrive late, or not at all. Text of a request or call that has already
+   * ended for the client would look as if it were new.
+   */
+  #sendLive(piece: LivePiece): void {
+    const progress = this.#live.take(this.#state, piece);
+    if (progress.kind === "new") this.#send(progress.event);
+    if (progress.kind === "missed") this.#askAgain();
+  }
+
+  #askAgain(): void {
+    if (runningIn(this.#state) !== null) this.#deps.hub.askAgain(this.#id);
+  }
+
   /** Sends the events above the cursor; the client has to take a page before the next is read. Numbers have no gaps. */
   async #replay(last = Number.POSITIVE_INFINITY): Promise<void> {
-    while (this.#cursor < last && this.writer.isOpen) {
+    while (this.#cursor < last && this.#isOpen) {
       const limit = Math.min(PAGE, last - this.#cursor);
       const page = await readEvents(this.#deps.db, this.#id, this.#cursor, limit);
       for (const event of page) {
         const { name, data, number } = event;
-        this.writer.send({ name, data: withActions(this.#id, event), number });
+        this.#send({ name, data: withActions(this.#id, event), number });
         this.#cursor = number;
         if (name === "state.changed") this.#state = data.state;
       }
       if (page.length < PAGE) return;
-      await this.writer.drained();
+      await this.#sink.drained();
     }
   }
 
@@ -168,23 +210,20 @@ class ConversationStream {
       this.#sendDeleted();
       return;
     }
-    this.writer.send({ name: "resync", data: {} });
+    this.#send({ name: "resync", data: {} });
     this.#sendSnapshot(snapshot);
     this.#sendSynced();
   }
 
   /** Repeats a read that the database could not answer, as long as the client is connected. */
   async #persist(read: () => Promise<void>): Promise<void> {
-    while (this.writer.isOpen) {
+    while (this.#isOpen) {
       try {
         await read();
         return;
       } catch (error) {
         if (!isUnavailable(error)) throw error;
-        await Promise.race([
-          this.writer.closed,
-          new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref()),
-        ]);
+        await Promise.race([this.ended, new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref())]);
       }
     }
   }
@@ -195,26 +234,26 @@ class ConversationStream {
   }
 
   #sendSnapshot(snapshot: Snapshot): void {
-    this.writer.send({ name: "snapshot", data: snapshot });
+    this.#send({ name: "snapshot", data: snapshot });
     this.#cursor = snapshot.lastEvent;
     this.#state = snapshot.conversation.state;
   }
 
   #sendSynced(): void {
-    this.writer.send({ name: "synced", data: { lastEvent: this.#cursor } });
+    this.#send({ name: "synced", data: { lastEvent: this.#cursor } });
   }
 
   #sendDeleted(): void {
-    this.writer.send({ name: "conversation.deleted", data: {} });
-    this.writer.end();
+    this.#send({ name: "conversation.deleted", data: {} });
+    this.close();
   }
 
   #add(task: Task): void {
     if (task.kind === "live") {
       // Before `synced` the client does not know yet what the text belongs to.
       if (!this.#tailing) return;
-      this.#liveBytes += Buffer.byteLength(task.event.data.text);
-      if (this.#liveBytes > LIVE_LIMIT) return this.writer.cut();
+      this.#liveBytes += Buffer.byteLength(task.piece.event.data.text);
+      if (this.#liveBytes > LIVE_LIMIT) return this.#sink.cut();
     }
     // Only the newest of several consecutive commits matters. It must stay behind the live text that came before it.
     if (task.kind !== "live" && task.kind !== "deleted" && this.#tasks.at(-1)?.kind === task.kind)
@@ -225,34 +264,18 @@ class ConversationStream {
 
   /** Waits for the next task; null when the stream is closed. */
   async #next(): Promise<Task | null> {
-    while (this.#tasks.length === 0 && this.writer.isOpen) {
+    while (this.#tasks.length === 0 && this.#isOpen) {
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
-    return this.writer.isOpen ? (this.#tasks.shift() ?? null) : null;
+    return this.#isOpen ? (this.#tasks.shift() ?? null) : null;
+  }
+
+  #send(event: ServerSentEvent): void {
+    if (this.#isOpen) this.#sink.send(event);
   }
 }
 
 function numberOf(cursor: string): number | null {
   const number = /^\d{1,16}$/.test(cursor) ? Number(cursor) : Number.NaN;
   return Number.isSafeInteger(number) ? number : null;
-}
-
-/**
- * Live text travels beside the commits and may arrive late. Text of a request or call that has already ended for the
- * client would look as if it were new.
- */
-function isCurrent(state: State, event: LiveEvent): boolean {
-  switch (event.name) {
-    case "text.delta":
-    case "thinking.delta":
-      return (
-        (state.kind === "llm_requesting" || state.kind === "awaiting_continuation") &&
-        state.requestId === event.data.requestId
-      );
-    case "tool.output":
-      return (
-        (state.kind === "tool_executing" || (state.kind === "cancelling" && state.stopping === "tool")) &&
-        state.current.id === event.data.toolCallId
-      );
-  }
 }
