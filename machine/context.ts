@@ -9,6 +9,8 @@ export type Limits = {
   readonly queued: number;
   /** Attempts of one LLM request in all (REQ-BED-006). */
   readonly attempts: number;
+  /** How often in a row a request may be lost with its worker. */
+  readonly losses: number;
   /** Milliseconds. A request with a longer Retry-After fails at once instead of waiting. */
   readonly longestRetryMs: number;
   /** Requests that continue a text cut off by max_tokens. */
@@ -30,6 +32,7 @@ export const DEFAULT_LIMITS: Limits = {
   requestsPerRun: 200,
   queued: 32,
   attempts: 3,
+  losses: 10,
   longestRetryMs: 60_000,
   truncations: 3,
   reminders: 2,

@@ -19,8 +19,12 @@ export function startContinuation(draft: Draft, rejectedToolCalls: readonly Tool
   requestContinuation(draft, { rejectedToolCalls, triggerUsage: draft.conversation.lastUsage }, 1);
 }
 
-/** Requests the summary, for the first time or again, under a new generation id. */
-export function requestContinuation(draft: Draft, cause: Cause, attempt: number): void {
+/**
+ * Requests the summary, for the first time or again, under a new generation id.
+ *
+ * @param lost how often in a row the same attempt was lost
+ */
+export function requestContinuation(draft: Draft, cause: Cause, attempt: number, lost = 0): void {
   const { rejectedToolCalls, triggerUsage } = cause;
   const requestId = draft.newId();
   draft.setState({
@@ -28,6 +32,7 @@ export function requestContinuation(draft: Draft, cause: Cause, attempt: number)
     rejectedToolCalls,
     triggerUsage,
     attempt,
+    lost,
     requestId,
     retry: null,
   });

@@ -75,6 +75,8 @@ export type State =
   | {
       readonly kind: "llm_requesting";
       readonly attempt: number;
+      /** How often in a row this attempt was lost with its worker. */
+      readonly lost: number;
       readonly requestId: string;
       readonly retry: Retry | null;
     }
@@ -98,6 +100,7 @@ export type State =
       readonly rejectedToolCalls: readonly ToolCall[];
       readonly triggerUsage: TokenUsage;
       readonly attempt: number;
+      readonly lost: number;
       readonly requestId: string;
       readonly retry: Retry | null;
     }

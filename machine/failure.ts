@@ -1,7 +1,7 @@
 /**
  * Owns: failed requests (REQ-BED-006). The machine retries them with backoff while attempts are left. After that, a run
  * ends in the error state, and a continuation ends with the fallback summary. A request that was lost does not count as
- * an attempt.
+ * an attempt, but is bounded, too.
  */
 import { failContinuation, requestContinuation, startContinuation } from "./continuation.ts";
 import type { Retry, StateOf } from "./conversation.ts";
@@ -32,10 +32,21 @@ export function onFailure(draft: Draft, state: Requesting, failure: Failure): vo
   failRun(draft, failure.errorKind, message);
 }
 
-/** Requests the same attempt under a new generation id: the retry is due, or the request was lost with its worker. */
-export function askAgain(draft: Draft, state: Requesting): void {
-  if (state.kind === "llm_requesting") requestLlm(draft, state.attempt);
-  else requestContinuation(draft, state, state.attempt);
+/**
+ * The request was lost with its worker. It is made again as the same attempt, but not for ever: it may be what takes
+ * the worker down.
+ */
+export function onLost(draft: Draft, state: Requesting): void {
+  const lost = state.lost + 1;
+  if (lost < draft.context.limits.losses) askAgain(draft, state, lost);
+  else if (state.kind === "awaiting_continuation") failContinuation(draft, state);
+  else failRun(draft, "interrupted", toPerson.lost(lost));
+}
+
+/** Requests the same attempt under a new generation id. */
+export function askAgain(draft: Draft, state: Requesting, lost = 0): void {
+  if (state.kind === "llm_requesting") requestLlm(draft, state.attempt, lost);
+  else requestContinuation(draft, state, state.attempt, lost);
 }
 
 /** Retry-After is a lower bound of the exponential delay. */
@@ -46,7 +57,7 @@ function scheduleRetry(draft: Draft, state: Requesting, failure: Failure): void 
   const { errorKind, message } = failure;
   const retry: Retry = { at: timestamp(draft.stamp.at + delayMs), errorKind, message };
   const requestId = draft.newId();
-  draft.setState({ ...state, attempt, requestId, retry });
+  draft.setState({ ...state, attempt, lost: 0, requestId, retry });
   draft.notify({ name: "llm.retry_scheduled", data: { attempt, delayMs, ...retry } });
   draft.start({ kind: "schedule_retry", requestId, delayMs });
 }

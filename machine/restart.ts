@@ -8,7 +8,7 @@ import { requestContinuation } from "./continuation.ts";
 import type { Children, StateOf } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
 import { answerCancelled } from "./cancel.ts";
-import { askAgain } from "./failure.ts";
+import { onLost } from "./failure.ts";
 import { hold } from "./queue.ts";
 import { advance, answerCall, skipAll } from "./round.ts";
 import { failSubAgent, interruptRun, requestLlm } from "./run.ts";
@@ -49,7 +49,7 @@ export function onRestarted(draft: Draft, policy: RestartPolicy): void {
 function resumeRequest(draft: Draft, state: StateOf<"llm_requesting">): void {
   if (state.retry !== null) return;
   draft.stop({ kind: "abort_request", requestId: state.requestId });
-  askAgain(draft, state);
+  onLost(draft, state);
 }
 
 function interruptTool(draft: Draft, state: StateOf<"tool_executing">, policy: RestartPolicy): void {

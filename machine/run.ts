@@ -22,8 +22,12 @@ export function startRun(draft: Draft, root: RootMessage): void {
   requestLlm(draft, 1);
 }
 
-/** Orders the next request under a new generation id, delivers pending steers with it, and enforces the runaway cap. */
-export function requestLlm(draft: Draft, attempt: number): void {
+/**
+ * Orders the next request under a new generation id, delivers pending steers with it, and enforces the runaway cap.
+ *
+ * @param lost how often in a row the same attempt was lost
+ */
+export function requestLlm(draft: Draft, attempt: number, lost = 0): void {
   const requests = draft.conversation.run?.requests ?? 0;
   if (requests >= draft.context.limits.requestsPerRun) {
     failRun(draft, "runaway", toPerson.runaway(requests));
@@ -32,7 +36,7 @@ export function requestLlm(draft: Draft, attempt: number): void {
   deliverSteers(draft);
   draft.setRun({ requests: requests + 1 });
   const requestId = draft.newId();
-  draft.setState({ kind: "llm_requesting", attempt, requestId, retry: null });
+  draft.setState({ kind: "llm_requesting", attempt, lost, requestId, retry: null });
   draft.start({ kind: "request_llm", requestId, attempt });
 }
 

@@ -8,7 +8,7 @@ import type { Context } from "./context.ts";
 import type { Cancelling, Conversation, State, StateOf } from "./conversation.ts";
 import { Draft, type Accepted } from "./draft.ts";
 import type { ConversationEvent, Event } from "./event.ts";
-import { askAgain, onFailure } from "./failure.ts";
+import { askAgain, onFailure, onLost } from "./failure.ts";
 import { onUserMessage } from "./messages.ts";
 import { onDecision, onDowngrade } from "./modes.ts";
 import { onRelease, onWithdraw } from "./queue.ts";
@@ -69,7 +69,7 @@ function apply(draft: Draft, event: Event): Rejection | null {
       else if (stopsRequest(state, event.requestId)) onRequestStopped(draft, state);
       return null;
     case "llm_lost":
-      if (awaitsRequest(state, event.requestId)) askAgain(draft, state);
+      if (awaitsRequest(state, event.requestId)) onLost(draft, state);
       else if (stopsRequest(state, event.requestId)) onRequestStopped(draft, state);
       return null;
     case "retry_due":

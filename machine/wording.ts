@@ -66,6 +66,8 @@ export const toPerson = {
   restarted: "The system restarted while the agent was working; the work was interrupted.",
   runaway: (requests: number): string =>
     `The agent was stopped after ${requests} requests in one run. Send a message to let it go on.`,
+  lost: (times: number): string =>
+    `The request was lost ${times} times in a row: each time its worker ended before the answer was complete. The log of the worker may say why. Send a message to try again.`,
   gaveUp: (attempts: number, message: string): string => `Failed after ${attempts} attempts: ${message}`,
   contextFull: "Context window exhausted",
   notSubmitted: "The sub-agent ended without submitting a result.",

@@ -18,6 +18,8 @@ const retry = z
   .nullable()
   .openapi({ description: "A failed request that will be asked again: when and why." });
 
+const lost = z.int().openapi({ description: "How often in a row this attempt was lost with its worker." });
+
 const round = {
   remaining: z.array(toolCall),
   completed: z.array(z.object({ toolCallId: z.string(), status: toolStatus })),
@@ -55,6 +57,7 @@ export const state = answer<State>(
       z.object({
         kind: z.literal("llm_requesting"),
         attempt: z.int(),
+        lost,
         requestId: z.string(),
         retry,
       }),
@@ -87,6 +90,7 @@ export const state = answer<State>(
         rejectedToolCalls: z.array(toolCall),
         triggerUsage: tokenUsage,
         attempt: z.int(),
+        lost,
         requestId: z.string(),
         retry,
       }),

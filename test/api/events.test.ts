@@ -148,7 +148,7 @@ async function openUnread(id: string, heartbeatMs: number): Promise<SseWriter> {
   return writer;
 }
 
-const requesting: State = { kind: "llm_requesting", attempt: 1, requestId: "r1", retry: null };
+const requesting: State = { kind: "llm_requesting", attempt: 1, lost: 0, requestId: "r1", retry: null };
 
 test("live text has no id, and is sent only while its own request or tool runs", async () => {
   const { id, head } = await createConversation(db);

@@ -8,6 +8,7 @@ import type { State } from "../../machine/conversation.ts";
 const requesting = (requestId: string): State => ({
   kind: "llm_requesting",
   attempt: 1,
+  lost: 0,
   requestId,
   retry: null,
 });
@@ -83,7 +84,7 @@ test("each block counts on its own, and a new request begins anew", () => {
 test("text of a request that waits for its retry, or of a call that has ended, is old", () => {
   const progress = new LiveProgress();
   const retry = { at: "2026-01-01T00:00:00.000Z", errorKind: "network", message: "reset" } as const;
-  const waiting: State = { kind: "llm_requesting", attempt: 2, requestId: "r", retry };
+  const waiting: State = { kind: "llm_requesting", attempt: 2, lost: 0, requestId: "r", retry };
   expect(progress.take(waiting, piece("one", 0)).kind).toBe("old");
   expect(progress.take({ kind: "idle" }, piece("one", 0)).kind).toBe("old");
 });

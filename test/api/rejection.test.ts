@@ -8,7 +8,7 @@ import { problemOf } from "./support.ts";
 
 const message = "It cannot be done now. Try something else.";
 const idle: State = { kind: "idle" };
-const requesting: State = { kind: "llm_requesting", attempt: 1, requestId: "r", retry: null };
+const requesting: State = { kind: "llm_requesting", attempt: 1, lost: 0, requestId: "r", retry: null };
 const since = "2026-01-01T00:00:00.000Z";
 const cancelling: State = { kind: "cancelling", since, by: "user", stopping: "request", requestId: "r" };
 const toolCall = { id: "toolu_1", name: "request_mode_upgrade", input: {} };
@@ -63,6 +63,7 @@ test("while the summary is written the problem does not offer a cancel, which wo
     rejectedToolCalls: [],
     triggerUsage: tokens,
     attempt: 1,
+    lost: 0,
     requestId: "r",
     retry: null,
   };

@@ -58,7 +58,7 @@ const cancelling = {
 const state: fc.Arbitrary<State> = fc.oneof(
   fc.record({ kind: kind("idle") }),
   fc.record({ kind: kind("awaiting_llm") }),
-  fc.record({ kind: kind("llm_requesting"), attempt: count, requestId: id, retry }),
+  fc.record({ kind: kind("llm_requesting"), attempt: count, lost: count, requestId: id, retry }),
   fc
     .tuple(
       fc.record({ kind: kind("tool_executing"), current: call, operationId: id, startedAt: time }),
@@ -91,6 +91,7 @@ const state: fc.Arbitrary<State> = fc.oneof(
     rejectedToolCalls: fc.array(call, { maxLength: 2 }),
     triggerUsage: usage,
     attempt: count,
+    lost: count,
     requestId: id,
     retry,
   }),

@@ -58,7 +58,7 @@ const children = {
   all: few(fc.record({ id, task: text })),
 };
 const retry = fc.option(fc.record({ at: time, errorKind, message: text }));
-const request = { attempt: count, requestId: id, retry };
+const request = { attempt: count, lost: count, requestId: id, retry };
 const by = fc.constantFrom("user" as const, "parent" as const, "timeout" as const);
 const is = <K extends string>(kind: K): fc.Arbitrary<K> => fc.constant(kind);
 
@@ -147,6 +147,7 @@ export const anyContext: fc.Arbitrary<Context> = fc.record({
     requestsPerRun: limit,
     queued: limit,
     attempts: limit,
+    losses: limit,
     longestRetryMs: fc.constantFrom(0, 60_000),
     truncations: limit,
     reminders: limit,

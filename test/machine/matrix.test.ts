@@ -79,7 +79,7 @@ describe("State Transition Matrix", () => {
     const step = expectOutcome(idle, say("m1"));
     const { requestId } = orderOf(step, "request_llm");
     expect(orderOf(step, "request_llm").attempt).toBe(1);
-    expect(step.state).toEqual({ kind: "llm_requesting", attempt: 1, requestId, retry: null });
+    expect(step.state).toEqual({ kind: "llm_requesting", attempt: 1, lost: 0, requestId, retry: null });
     expect(step.notices).toEqual([{ name: "state.changed", data: { state: step.state, cycleId: "m1" } }]);
   });
 
@@ -139,6 +139,7 @@ describe("State Transition Matrix", () => {
     expect(step.state).toEqual({
       kind: "llm_requesting",
       attempt: 2,
+      lost: 0,
       requestId: order.requestId,
       retry: null,
     });
@@ -297,6 +298,7 @@ describe("State Transition Matrix Additions", () => {
       rejectedToolCalls: [call("t1")],
       triggerUsage: usage(90_000),
       attempt: 1,
+      lost: 0,
       requestId,
       retry: null,
     });
@@ -408,6 +410,7 @@ describe("State Transition Matrix Additions", () => {
       rejectedToolCalls: [],
       triggerUsage: usage(80_000),
       attempt: 1,
+      lost: 0,
       requestId,
       retry: null,
     });

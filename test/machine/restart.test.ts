@@ -86,7 +86,7 @@ describe("awaiting_llm, llm_requesting", () => {
     const { requestId, attempt } = orderOf(step, "request_llm");
     expect(attempt).toBe(2);
     expect(requestId).not.toBe("request");
-    expect(step.state).toEqual({ kind: "llm_requesting", attempt: 2, requestId, retry: null });
+    expect(step.state).toEqual({ kind: "llm_requesting", attempt: 2, lost: 1, requestId, retry: null });
     expect(orderKinds(step)).toEqual(["abort_request", "request_llm"]);
     expect(orderOf(step, "abort_request").requestId).toBe("request");
     expect(step.messages).toEqual([]);

@@ -1,5 +1,6 @@
 /** Requests that fail (REQ-BED-006): attempts, delays, Retry-After as a lower bound, and which failures count. */
 import { describe, expect, test } from "vitest";
+import { awaitedOperation } from "../../machine/conversation.ts";
 import { jitterOf } from "../../machine/ids.ts";
 import { outcomeOf } from "../../machine/outcome.ts";
 import { transition } from "../../machine/transition.ts";
@@ -35,6 +36,7 @@ function delayOf(attempt: number, retryAfterMs: number | null, seed: string): nu
   expect(step.state).toEqual({
     kind: "llm_requesting",
     attempt: attempt + 1,
+    lost: 0,
     requestId,
     retry: { at, ...why },
   });
@@ -136,6 +138,41 @@ describe("a request that is lost with its worker", () => {
     expect(order.attempt).toBe(3);
     expect(order.requestId).not.toBe("request");
     expect(step.messages).toEqual([]);
+  });
+
+  test("is given up after ten losses in a row: it may be what takes the worker down", () => {
+    const history = new History();
+    history.give(say());
+    const lose = (): void => {
+      history.give(lost(awaitedOperation(history.state) ?? ""));
+    };
+    for (let n = 1; n < 10; n++) {
+      lose();
+      expect(history.state).toMatchObject({ kind: "llm_requesting", attempt: 1, lost: n });
+    }
+    lose();
+    expect(history.state).toMatchObject({ kind: "error", errorKind: "interrupted" });
+    expect(inState(history, "error").message).toContain("10 times in a row");
+  });
+
+  test("is not in a row with losses before an answer, or before a failure that is tried again", () => {
+    const history = new History();
+    history.give(say());
+    history.give(lost(awaitedOperation(history.state) ?? ""));
+    history.give(requestFailed({ requestId: awaitedOperation(history.state) ?? "" }));
+    expect(history.state).toMatchObject({ kind: "llm_requesting", attempt: 2, lost: 0 });
+    history.give(retryDue(inState(history, "llm_requesting").requestId));
+    history.give(lost(awaitedOperation(history.state) ?? ""));
+    history.respond([call("t1")]);
+    history.finishTool();
+    expect(history.state).toMatchObject({ kind: "llm_requesting", lost: 0 });
+  });
+
+  test("ends a summary with the fallback, and a sub-agent with a failure", () => {
+    const summary = expectOutcome(continuing({ lost: 9 }), lost("summary"));
+    expect(inState(summary, "context_exhausted").source).toBe("failed");
+    const subAgent = expectOutcome(requesting({ lost: 9 }), lost(), SUB_AGENT);
+    expect(inState(subAgent, "failed").errorKind).toBe("interrupted");
   });
 
   test("counts for the runaway cap all the same", () => {

@@ -54,6 +54,7 @@ export const failedState: State = { kind: "failed", error: "broken", errorKind: 
 export const requesting = (fields: Fields<"llm_requesting"> = {}): StateOf<"llm_requesting"> => ({
   kind: "llm_requesting",
   attempt: 1,
+  lost: 0,
   requestId: "request",
   retry: null,
   ...fields,
@@ -109,6 +110,7 @@ export const continuing = (
   rejectedToolCalls: [],
   triggerUsage: usage(90_000),
   attempt: 1,
+  lost: 0,
   requestId: "summary",
   retry: null,
   ...fields,

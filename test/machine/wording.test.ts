@@ -46,7 +46,7 @@ test("the machine writes these sentences for the model", () => {
 });
 
 test("the machine writes these sentences for the person", () => {
-  const { queueFull, approvalMismatch, sandboxUnknown, runaway, gaveUp, ...sentences } = toPerson;
+  const { queueFull, approvalMismatch, sandboxUnknown, runaway, gaveUp, lost, ...sentences } = toPerson;
   expect({
     ...sentences,
     queueFull: queueFull(32),
@@ -54,6 +54,7 @@ test("the machine writes these sentences for the person", () => {
     sandboxUnknown: sandboxUnknown("The disk is full."),
     runaway: runaway(200),
     gaveUp: gaveUp(3, "connection reset"),
+    lost: lost(10),
   }).toEqual({
     agentBusy:
       "The agent is busy. Cancel the current operation, or send the message as a steer or a follow-up.",
@@ -76,6 +77,7 @@ test("the machine writes these sentences for the person", () => {
     cutOff: "The answer was cut off by the output limit.",
     restarted: "The system restarted while the agent was working; the work was interrupted.",
     runaway: "The agent was stopped after 200 requests in one run. Send a message to let it go on.",
+    lost: "The request was lost 10 times in a row: each time its worker ended before the answer was complete. The log of the worker may say why. Send a message to try again.",
     gaveUp: "Failed after 3 attempts: connection reset",
     contextFull: "Context window exhausted",
     notSubmitted: "The sub-agent ended without submitting a result.",
