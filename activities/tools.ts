@@ -63,7 +63,7 @@ async function execute(
     publish: (stream, text) =>
       publishLive(db, conversationId, { name: "tool.output", data: { toolCallId: call.id, stream, text } }),
   });
-  const { status, output } = await runTool(call.name, call.input, {
+  const result = await runTool(call.name, call.input, {
     cwd: config.cwd,
     mode,
     hidden,
@@ -80,5 +80,5 @@ async function execute(
   // Live text that is still on its way must not hold up what is durable.
   void live.close();
   const durationMs = Math.round(performance.now() - started);
-  return { kind: "tool_completed", operationId, status, output, durationMs };
+  return { kind: "tool_completed", operationId, ...result, durationMs };
 }

@@ -44,6 +44,20 @@ export type ToolOutcome = {
   readonly durationMs: number;
 };
 
+/** What a call changed in one file, for pages and editors; the model does not get it. */
+export type FileDiff = {
+  /** Absolute and without links. */
+  readonly path: string;
+  readonly change: "created" | "modified";
+  /** A unified diff, well-formed even if truncated. Empty if there are no lines to show. */
+  readonly diff: string;
+  /** Lines of the whole change, however much of it `diff` shows. */
+  readonly addedLines: number;
+  readonly removedLines: number;
+  /** `diff` does not show the whole change. */
+  readonly truncated: boolean;
+};
+
 export type RunStopReason = "completed" | "interrupted" | "error";
 
 export type ErrorKind =
@@ -76,7 +90,13 @@ export type MessageBody =
         readonly durationMs: number;
       };
     }
-  | { readonly type: "tool"; readonly actor: "system"; readonly content: readonly [ToolOutcome] }
+  | {
+      readonly type: "tool";
+      readonly actor: "system";
+      readonly content: readonly [ToolOutcome];
+      /** Present if the call changed files. */
+      readonly display?: { readonly diffs: readonly FileDiff[] };
+    }
   /** For the model and the person. */
   | { readonly type: "system"; readonly actor: "system"; readonly content: readonly Block[] }
   /** For the person only; never sent to the model. */

@@ -16,7 +16,8 @@ export const edit = defineTool({
       .describe("Replace every occurrence; default false: the old text must occur once"),
   }),
   async run({ path, ...replacement }, context) {
-    const { file, summary } = await editFile(path, [{ operation: "replace", ...replacement }], context);
-    return completed(`Edited ${file}: ${summary}.`);
+    const edits = [{ operation: "replace" as const, ...replacement }];
+    const { file, summary, diffs } = await editFile(path, edits, context);
+    return { ...completed(`Edited ${file}: ${summary}.`), diffs };
   },
 });

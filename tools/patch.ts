@@ -2,9 +2,8 @@
 import { z } from "zod";
 import { editFile } from "./edit-file.ts";
 import type { Edit } from "./edits.ts";
-import { resolvePath } from "./path.ts";
-import { overwriteFile } from "./text-file.ts";
 import { completed, defineTool, failed, wellFormed } from "./tool.ts";
+import { writeFile } from "./write-file.ts";
 
 const MAX_EDITS = 100;
 
@@ -48,15 +47,13 @@ export const patch = defineTool({
   }),
   async run({ path, edits }, context) {
     const [first] = edits;
-    if (edits.length === 1 && first?.operation === "overwrite") {
-      const whole = await overwriteFile(resolvePath(context.cwd, path), first.content, context);
-      return completed(`${whole.existed ? "Replaced" : "Created"} ${whole.path} (${whole.bytes} bytes).`);
-    }
+    if (edits.length === 1 && first?.operation === "overwrite")
+      return writeFile(path, first.content, context);
     const partial: Edit[] = edits.filter((edit) => edit.operation !== "overwrite");
     if (partial.length < edits.length) {
       return failed("Nothing was changed: overwrite replaces the whole file, so it must be the only edit.");
     }
-    const { file, summary } = await editFile(path, partial, context);
-    return completed(`Patched ${file}: ${summary}.`);
+    const { file, summary, diffs } = await editFile(path, partial, context);
+    return { ...completed(`Patched ${file}: ${summary}.`), diffs };
   },
 });

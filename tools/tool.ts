@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { PreparedImage } from "../images/prepare.ts";
 import { WRITING_TOOLS } from "../machine/control-tools.ts";
 import type { Mode } from "../machine/conversation.ts";
-import type { Block, ImageBlock, Json, JsonObject } from "../machine/message.ts";
+import type { Block, FileDiff, ImageBlock, Json, JsonObject } from "../machine/message.ts";
 import { toModel } from "../machine/wording.ts";
 import { isExpired, type Lease } from "../sandbox/lease.ts";
 
@@ -47,6 +47,8 @@ export type ToolRun = {
   /** `interrupted`: stopped by the signal. */
   readonly status: "completed" | "failed" | "interrupted";
   readonly output: readonly Block[];
+  /** How it changed files; the model does not get it. */
+  readonly diffs?: readonly FileDiff[];
 };
 
 /** A tool whose input is not checked yet. */

@@ -1,8 +1,7 @@
 /** Owns: the `write` tool: a whole file at once. */
 import { z } from "zod";
-import { resolvePath } from "./path.ts";
-import { overwriteFile } from "./text-file.ts";
-import { completed, defineTool } from "./tool.ts";
+import { defineTool } from "./tool.ts";
+import { writeFile } from "./write-file.ts";
 
 export const write = defineTool({
   name: "write",
@@ -11,8 +10,5 @@ export const write = defineTool({
     path: z.string().min(1).describe("Absolute, or relative to the working directory"),
     content: z.string().describe("The whole content of the file"),
   }),
-  async run({ path, content }, context) {
-    const whole = await overwriteFile(resolvePath(context.cwd, path), content, context);
-    return completed(`${whole.existed ? "Replaced" : "Created"} ${whole.path} (${whole.bytes} bytes).`);
-  },
+  run: ({ path, content }, context) => writeFile(path, content, context),
 });

@@ -66,6 +66,14 @@ describe("the turns of a request", () => {
     ]);
   });
 
+  test("what pages show of a call's changes is not sent", () => {
+    const diff = { path: "/a", change: "created", diff: "+x", addedLines: 1, removedLines: 0 } as const;
+    const plain = m.tool("a", "done");
+    const shown = { ...plain, display: { diffs: [{ ...diff, truncated: false }] } } as MessageBody;
+    const turns = (answer: MessageBody) => turnsOf(m.user("go"), m.agent([m.call("a")], "tool_use"), answer);
+    expect(turns(shown)).toEqual(turns(plain));
+  });
+
   test("messages for the person only and empty answers are left out, and the user's turns around them merge", () => {
     const turns = turnsOf(
       m.user("one"),

@@ -151,6 +151,14 @@ const block = fc.oneof(
 );
 const messageId = id;
 const requestId = id;
+const diff = fc.record({
+  path: text,
+  change: fc.constantFrom("created" as const, "modified" as const),
+  diff: text,
+  addedLines: count,
+  removedLines: count,
+  truncated: fc.boolean(),
+});
 
 const event: fc.Arbitrary<ConversationEvent> = fc.oneof(
   fc.record({
@@ -192,13 +200,17 @@ const event: fc.Arbitrary<ConversationEvent> = fc.oneof(
   }),
   fc.record({ kind: is("llm_lost"), requestId }),
   fc.record({ kind: is("retry_due"), requestId }),
-  fc.record({
-    kind: is("tool_completed"),
-    operationId: id,
-    status,
-    output: few(fc.record({ type: is("text"), text })),
-    durationMs: count,
-  }),
+  fc.record(
+    {
+      kind: is("tool_completed"),
+      operationId: id,
+      status,
+      output: few(fc.record({ type: is("text"), text })),
+      diffs: few(diff),
+      durationMs: count,
+    },
+    { requiredKeys: ["kind", "operationId", "status", "output", "durationMs"] },
+  ),
   fc.record({ kind: is("task_given"), messageId, task: text }),
   fc.record({ kind: is("sub_agent_finished"), id, outcome }),
   fc.record({ kind: is("seeded"), text }),
