@@ -24,11 +24,13 @@ import { toolActivities, toolActivitiesOf } from "./activities/tools.ts";
 import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "./config.ts";
 import { openDatabase } from "./db/connect.ts";
 import { createClient } from "./llm/client.ts";
+import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { dataConverterOf } from "./protocol/payload-signature.ts";
 import { ensureWorkflowBundle } from "./worker/bundle.ts";
 import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
 import { STICKY_TIMEOUT_MS } from "./protocol/timing.ts";
 import { toolsQueue } from "./protocol/workflow.ts";
+import { describeTools } from "./tools/registry.ts";
 import { ensureSearchAttributes, MissingSearchAttributes } from "./worker/search-attributes.ts";
 
 /**
@@ -87,11 +89,10 @@ export async function startWorker(
     warn: (sentence) => console.warn(sentence),
   });
   const learned = models.start();
+  const limits = { ...DEFAULT_LIMITS, subAgentTimeoutSeconds: config.subAgentTimeoutSeconds };
+  const toolsFor = describeTools(limits);
   const requests = {
-    db,
-    history,
-    client,
-    models,
+    ...{ db, history, client, models, toolsFor },
     requestImages: new RequestImages(db),
     stallMs: config.llmStallMs,
   };
@@ -114,7 +115,7 @@ export async function startWorker(
       taskQueue: config.taskQueue,
       workflowBundle: { codePath: bundlePath },
       activities: {
-        ...rowActivities(db, history, models),
+        ...rowActivities({ db, history, models, toolsFor, limits }),
         ...requestActivities(requests),
         ...toolActivitiesOf(config.toolHost, tools, running),
       },

@@ -66,6 +66,7 @@ async function execute(
   const result = await runTool(call.name, call.input, {
     cwd: config.cwd,
     mode,
+    isSubAgent: !config.userInitiated,
     hidden,
     ...ends,
     onOutput: live.push,

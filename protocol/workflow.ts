@@ -24,7 +24,6 @@ export const toolsQueue = (host: string): string => `tools:${host}`;
 /** The input from which the first commit creates a conversation. */
 export type CreateInput = {
   readonly config: ConversationConfig;
-  readonly mode: Mode;
   readonly title: string | null;
   /** The summary of an earlier conversation, or null. */
   readonly seed: string | null;

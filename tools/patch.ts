@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { editFile } from "./edit-file.ts";
 import type { Edit } from "./edits.ts";
-import { completed, defineTool, failed, wellFormed } from "./tool.ts";
+import { completed, defineTool, DISABLED_WHEN_RESTRICTED, failed, wellFormed } from "./tool.ts";
 import { writeFile } from "./write-file.ts";
 
 const MAX_EDITS = 100;
@@ -36,7 +36,8 @@ const overwrite = z.strictObject({
 /** REQ-PATCH-009. */
 export const patch = defineTool({
   name: "patch",
-  description: `Change one file by several edits at once: all of them are made, or, if any does not apply, none. Every edit is meant for the file as it is before the patch, so that edits must not overlap. "replace" needs the exact old text, which must stand in the file once (or replaceAll); "insert" puts lines after a line number; "overwrite" replaces the whole file or creates it. Line endings and a byte order mark of the file are kept by replace and insert. Disabled in Restricted mode; use request_mode_upgrade to request write access.`,
+  description: `Change one file by several edits at once: all of them are made, or, if any does not apply, none. Every edit is meant for the file as it is before the patch, so that edits must not overlap. "replace" needs the exact old text, which must stand in the file once (or replaceAll); "insert" puts lines after a line number; "overwrite" replaces the whole file or creates it. Line endings and a byte order mark of the file are kept by replace and insert.`,
+  whenRestricted: DISABLED_WHEN_RESTRICTED,
   input: z.strictObject({
     path: z.string().min(1).describe("Absolute, or relative to the working directory"),
     edits: z

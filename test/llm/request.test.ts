@@ -8,7 +8,7 @@ import { signThinking } from "../../local/scripted/signature.ts";
 import { validateRequest } from "../../local/scripted/validate.ts";
 import type { Json } from "../../local/scripted/messages.ts";
 import type { Message, MessageBody, ProviderBlock, ToolStatus } from "../../machine/message.ts";
-import { toolsFor } from "../../tools/registry.ts";
+import { toolsFor } from "../tools/support.ts";
 import * as m from "./messages.ts";
 import { assertSendable } from "./request-rules.ts";
 

@@ -53,9 +53,9 @@ const outcome = fc.oneof(
 const status = fc.constantFrom("completed" as const, "failed" as const, "interrupted" as const);
 const round = { remaining: few(call), completed: few(fc.record({ toolCallId: id, status })) };
 const children = {
-  pending: few(fc.record({ id, task: text })),
+  pending: few(fc.record({ id, task: text, timeoutSeconds: count })),
   finished: few(fc.record({ id, outcome })),
-  all: few(fc.record({ id, task: text })),
+  all: few(fc.record({ id, task: text, timeoutSeconds: count })),
 };
 const retry = fc.option(fc.record({ at: time, errorKind, message: text }));
 const request = { attempt: count, requestId: id, retry };
@@ -141,6 +141,7 @@ export const anyContext: fc.Arbitrary<Context> = fc.record({
     longestRetryMs: fc.constantFrom(0, 60_000),
     truncations: limit,
     reminders: limit,
+    subAgentTimeoutSeconds: count,
   }),
 });
 
