@@ -108,6 +108,17 @@ describe("a diff", () => {
     expect(patched("one\r\ntwo\r\nthree", found)).toBe("one\ntwo\r\nthree\n");
   });
 
+  test("has an empty first line among the lines around a change", async () => {
+    const { diff } = await (await directory("\nold\n")).write("\nnew\n");
+    expect(diff).toContain("@@ -1,2 +1,2 @@\n \n-old\n+new\n");
+  });
+
+  test("shows half of a character as it is written", async () => {
+    const { run, write } = await directory(null);
+    expect((await write("a\ud800b\n")).diff).toContain("\n+a\ufffdb\n");
+    expect((await run("write", { content: "a\ud800b\n" })).diffs).toEqual([]);
+  });
+
   test("names the file that a link leads to", async () => {
     const { cwd, file, diff } = await directory("old\n");
     await mkdir(join(cwd, "links"));
@@ -212,25 +223,31 @@ describe("a large change", () => {
     expect(found.diff).toMatch(/@@ -199997,6 \+199997,7 @@\n( a line.*\n){3}\+new\n( a line.*\n){3}$/);
   });
 
-  test("of every line of 10 MB blocks nothing else: the diff is given up, and the counts stay", async () => {
-    const random = (n: number): string => `${(n * 7_919) % 104_729} ${Math.sin(n)}`;
-    const { write } = await directory(lines(350_000, random));
-    const after = lines(350_000, (n) => random(n + 350_000));
-    let [longest, last] = [0, performance.now()];
-    const turn = (): void => {
-      const now = performance.now();
-      [longest, last] = [Math.max(longest, now - last), now];
-    };
-    const timer = setInterval(turn, 5);
-    const found = await write(after);
-    turn();
-    clearInterval(timer);
-    expect(found).toMatchObject({ addedLines: 350_000, removedLines: 350_000, truncated: true });
-    expect(jsonBytes(found.diff)).toBeLessThanOrEqual(DIFF_BYTES);
-    expect(parsePatch(found.diff)).toHaveLength(1);
-    // The shortest diff of these texts would take hours.
-    expect(longest).toBeLessThan(3_000);
-  });
+  const random = (n: number): string => `${(n * 7_919) % 104_729} ${Math.sin(n)}`;
+  test.for<[string, () => readonly [string, string], number]>([
+    ["long", () => [lines(300_000, random), lines(300_000, (n) => random(n + 300_000))], 300_000],
+    ["empty", () => ["\n".repeat(5_000_000), "x\n".repeat(5_000_000)], 5_000_000],
+  ])(
+    "of every line of 10 MB, %s ones, blocks nothing else: the diff is given up, the counts stay",
+    async (given) => {
+      const [before, after] = given[1]();
+      const { write } = await directory(before);
+      let [longest, last] = [0, performance.now()];
+      const turn = (): void => {
+        const now = performance.now();
+        [longest, last] = [Math.max(longest, now - last), now];
+      };
+      const timer = setInterval(turn, 5);
+      const found = await write(after);
+      turn();
+      clearInterval(timer);
+      expect(found).toMatchObject({ addedLines: given[2], removedLines: given[2], truncated: true });
+      expect(jsonBytes(found.diff)).toBeLessThanOrEqual(DIFF_BYTES);
+      expect(parsePatch(found.diff)).toHaveLength(1);
+      // The shortest diff of these texts would take hours.
+      expect(longest).toBeLessThan(2_000);
+    },
+  );
 
   test("of a thousand lines is a whole replacement, which applies", async () => {
     const before = lines(1_000, (n) => (n % 100 === 0 ? "same" : `a${n}`));
