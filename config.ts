@@ -8,6 +8,8 @@ import { isAbsolute, join, resolve } from "node:path";
 import { z } from "zod";
 import { readModelsFile } from "./llm/models-file.ts";
 import { DEFAULT_MODEL, type ModelFacts, SCRIPTED_MODEL } from "./llm/models.ts";
+import { DEFAULT_LIMITS } from "./machine/context.ts";
+import { MAX_TIMEOUT_SECONDS } from "./machine/control-tools.ts";
 import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -27,6 +29,8 @@ export type Config = {
   readonly models: readonly ModelFacts[];
   /** A stream without an event for this many milliseconds has stalled. */
   readonly llmStallMs: number;
+  /** The time limit of a sub-agent whose task sets none. */
+  readonly subAgentTimeoutSeconds: number;
   /** null: `npm start` brings its own Postgres. */
   readonly databaseUrl: string | null;
   /** `host:port`; null: `npm start` brings its own server. */
@@ -95,6 +99,7 @@ export function loadConfig(env: Env): Config {
     modelsFile,
     models: modelsFile === null ? [] : modelsOf(modelsFile),
     llmStallMs: e.LLM_STALL_MS,
+    subAgentTimeoutSeconds: e.SUB_AGENT_TIMEOUT_SECONDS,
     databaseUrl: e.DATABASE_URL ?? null,
     temporalAddress: e.TEMPORAL_ADDRESS ?? null,
     temporalNamespace: e.TEMPORAL_NAMESPACE,
@@ -192,6 +197,9 @@ const schema = z.object({
   MODEL: name("MODEL").optional(),
   MODELS_FILE: z.string().optional(),
   LLM_STALL_MS: integer("LLM_STALL_MS", 100, 3_600_000).default(60_000),
+  SUB_AGENT_TIMEOUT_SECONDS: integer("SUB_AGENT_TIMEOUT_SECONDS", 1, MAX_TIMEOUT_SECONDS).default(
+    DEFAULT_LIMITS.subAgentTimeoutSeconds,
+  ),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\/\S+$/, "DATABASE_URL must look like postgres://user:password@host:5432/name.")

@@ -26,11 +26,13 @@ import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "./
 import { openDatabase } from "./db/connect.ts";
 import { listenForOrders } from "./db/orders.ts";
 import { createClient } from "./llm/client.ts";
+import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { dataConverterOf } from "./protocol/payload-signature.ts";
 import { ensureWorkflowBundle } from "./worker/bundle.ts";
 import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
 import { STICKY_TIMEOUT_MS } from "./protocol/timing.ts";
 import { toolsQueue } from "./protocol/workflow.ts";
+import { describeTools } from "./tools/registry.ts";
 import { ensureSearchAttributes, MissingSearchAttributes } from "./worker/search-attributes.ts";
 
 /**
@@ -90,11 +92,10 @@ export async function startWorker(
   });
   const learned = models.start();
   const liveTexts = new LiveTexts();
+  const limits = { ...DEFAULT_LIMITS, subAgentTimeoutSeconds: config.subAgentTimeoutSeconds };
+  const toolsFor = describeTools(limits);
   const requests = {
-    db,
-    history,
-    client,
-    models,
+    ...{ db, history, client, models, toolsFor },
     requestImages: new RequestImages(db),
     liveTexts,
     stallMs: config.llmStallMs,
@@ -126,7 +127,7 @@ export async function startWorker(
       taskQueue: config.taskQueue,
       workflowBundle: { codePath: bundlePath },
       activities: {
-        ...rowActivities(db, history, models),
+        ...rowActivities({ db, history, models, toolsFor, limits }),
         ...requestActivities(requests),
         ...toolActivitiesOf(config.toolHost, tools, { db, running }),
       },

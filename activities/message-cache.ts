@@ -56,10 +56,7 @@ export class MessageCache {
     const entry =
       newMessages === null
         ? ((await this.#extend(conversationId, known)) ?? (await this.#extend(conversationId, NOTHING)))
-        : {
-            messages: [...known.messages, ...newMessages],
-            characters: known.characters + charactersOf(newMessages),
-          };
+        : append(known, newMessages);
     if (entry === null) return NOTHING;
     this.#known.set(conversationId, entry);
     return entry;
@@ -73,22 +70,32 @@ export class MessageCache {
   /** null when the last known message is not the stored one. */
   async #extend(conversationId: string, known: Entry): Promise<Entry | null> {
     const last = known.messages.at(-1);
-    const messages = [...known.messages];
-    let { characters } = known;
+    let entry = known;
     // The last known message is read again: it shows that both are of the same history.
     let after = last === undefined ? 0 : last.sequence - 1;
     for (let isFirst = true; ; isFirst = false) {
       const page = await readMessages(this.#db, conversationId, { after, limit: PAGE });
       if (isFirst && last !== undefined && page[0]?.id !== last.id) return null;
       const more = isFirst && last !== undefined ? page.slice(1) : page;
-      messages.push(...more);
-      characters += charactersOf(more);
-      if (characters > MAX_CHARACTERS) throw new HistoryTooLarge();
+      entry = append(entry, more);
+      if (entry.characters > MAX_CHARACTERS) throw new HistoryTooLarge();
       const end = page.at(-1);
-      if (end === undefined || page.length < PAGE) return { messages, characters };
+      if (end === undefined || page.length < PAGE) return entry;
       after = end.sequence;
     }
   }
+}
+
+function append({ messages, characters }: Entry, added: readonly Message[]): Entry {
+  const kept = added.map(withoutDiffs);
+  return { messages: [...messages, ...kept], characters: characters + charactersOf(kept) };
+}
+
+/** The model does not get diffs, so they neither take memory nor count for the size of a request. */
+function withoutDiffs(message: Message): Message {
+  if (message.type !== "tool") return message;
+  const { display: _display, ...rest } = message;
+  return rest;
 }
 
 const charactersOf = (messages: readonly Message[]): number => JSON.stringify(messages).length;

@@ -14,7 +14,7 @@ import type { Failure } from "../llm/errors.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
 import type { Message } from "../machine/message.ts";
 import { isExpired } from "../sandbox/lease.ts";
-import { toolsFor } from "../tools/registry.ts";
+import type { ToolsFor } from "../tools/registry.ts";
 import type {
   ConversationActivities,
   Performed,
@@ -36,6 +36,7 @@ export type RequestDependencies = {
   readonly models: ModelRegistry;
   readonly requestImages: RequestImages;
   readonly liveTexts: LiveTexts;
+  readonly toolsFor: ToolsFor;
   /** Milliseconds without a stream event after which a request has stalled. */
   readonly stallMs: number;
 };
@@ -43,7 +44,7 @@ export type RequestDependencies = {
 export function requestActivities(
   deps: RequestDependencies,
 ): Pick<ConversationActivities, "requestLlm" | "requestContinuation"> {
-  const { db, history, models, requestImages } = deps;
+  const { db, history, models, requestImages, toolsFor } = deps;
   return {
     requestLlm: (input) => {
       const { conversationId, config } = input;
@@ -56,7 +57,7 @@ export function requestActivities(
         const built = buildRequest({
           ...{ messages, images, model },
           tools: toolsFor({ isSubAgent }),
-          system: systemPrompt({ cwd: config.cwd, isSubAgent }),
+          system: systemPrompt({ cwd: config.cwd, isSubAgent, initialMode: config.initialMode }),
         });
         if (characters > SURELY_FITS && exceedsBody(built)) throw new HistoryTooLarge();
         return { request: built, usedIds: () => toolCallIds(stored), contextWindow: model.contextWindow };

@@ -4,11 +4,11 @@ import type { Database } from "../db/connect.ts";
 import { deleteConversation } from "../db/conversations.ts";
 import { loadConversation } from "../db/load.ts";
 import { isTaken } from "../db/messages.ts";
-import { DEFAULT_LIMITS, type Context } from "../machine/context.ts";
+import type { Context, Limits } from "../machine/context.ts";
 import { outcomeOf } from "../machine/outcome.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { isExpired } from "../sandbox/lease.ts";
-import { toolsFor } from "../tools/registry.ts";
+import type { ToolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, ConversationMetadata } from "../protocol/activities.ts";
 import type { MessageCache } from "./message-cache.ts";
 import { withLease } from "./lease.ts";
@@ -17,11 +17,20 @@ import type { ModelRegistry } from "./model-registry.ts";
 
 type RowActivities = Pick<ConversationActivities, "load" | "commit" | "messageExists" | "remove">;
 
-export function rowActivities(db: Database, history: MessageCache, models: ModelRegistry): RowActivities {
+export type RowDependencies = {
+  readonly db: Database;
+  readonly history: MessageCache;
+  readonly models: ModelRegistry;
+  readonly toolsFor: ToolsFor;
+  readonly limits: Limits;
+};
+
+export function rowActivities(deps: RowDependencies): RowActivities {
+  const { db, history } = deps;
   const contextsOf = (config: ConversationConfig): ConversationMetadata => ({
     config,
-    context: contextOf(config, models),
-    subAgentContext: contextOf({ ...config, userInitiated: false }, models),
+    context: contextOf(deps, config),
+    subAgentContext: contextOf(deps, { ...config, userInitiated: false }),
   });
 
   return {
@@ -54,13 +63,13 @@ export function rowActivities(db: Database, history: MessageCache, models: Model
   };
 }
 
-/** The machine's context, from the registries of this worker's version. */
-function contextOf(config: ConversationConfig, models: ModelRegistry): Context {
+/** The machine's context, from the registries of this worker's version and its settings. */
+function contextOf({ models, toolsFor, limits }: RowDependencies, config: ConversationConfig): Context {
   const isSubAgent = !config.userInitiated;
   return {
     isSubAgent,
     contextWindow: models.current.of(config.model).contextWindow,
     tools: toolsFor({ isSubAgent }).map((tool) => tool.name),
-    limits: DEFAULT_LIMITS,
+    limits,
   };
 }

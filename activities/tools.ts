@@ -70,10 +70,11 @@ async function execute(
       return publishLive(db, conversationId, { event: { name: "tool.output", data }, after, again });
     },
   };
-  const { status, output } = await liveTexts.during(conversationId, shown, (live) =>
+  const result = await liveTexts.during(conversationId, shown, (live) =>
     runTool(call.name, call.input, {
       cwd: config.cwd,
       mode,
+      isSubAgent: !config.userInitiated,
       hidden,
       ...ends,
       onOutput: (stream, text) => live.push(stream, text),
@@ -87,5 +88,5 @@ async function execute(
     }),
   );
   const durationMs = Math.round(performance.now() - started);
-  return { kind: "tool_completed", operationId, status, output, durationMs };
+  return { kind: "tool_completed", operationId, ...result, durationMs };
 }

@@ -80,11 +80,11 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
       model: wanted.model ?? earlier?.model ?? defaultModel,
       scripted,
       sandbox,
+      initialMode: sandbox.kind === "available" ? "restricted" : "unrestricted",
       parentId: null,
       continuedFrom: continuedFrom?.id ?? null,
       userInitiated: true,
     },
-    mode: sandbox.kind === "available" ? "restricted" : "unrestricted",
     // The first commit makes the slug from the title, so the title is taken from the first message here already.
     title: title === "" ? titleOf(wanted.message?.text ?? "") : title,
     inherited,

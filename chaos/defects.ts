@@ -52,7 +52,7 @@ const IDLE_BEFORE_THE_KILL: Defect = {
   edits: [
     {
       file: "activities/tools.ts",
-      from: "  const { status, output } = await runTool(call.name, call.input, {",
+      from: "  const result = await runTool(call.name, call.input, {",
       to: `  const late = new AbortController();
   const stopped = new Promise<Awaited<ReturnType<typeof runTool>>>((resolve) => {
     ends.signal.addEventListener("abort", () => {
@@ -66,7 +66,7 @@ const IDLE_BEFORE_THE_KILL: Defect = {
     {
       file: "activities/tools.ts",
       from: "  void live.close();",
-      to: "  const { status, output } = await Promise.race([tool, stopped]);\n  void live.close();",
+      to: "  const result = await Promise.race([tool, stopped]);\n  void live.close();",
     },
   ],
 };

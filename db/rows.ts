@@ -42,6 +42,7 @@ export function toConfig(row: ConversationRow): ConversationConfig {
     model: row.model,
     scripted: row.scripted,
     sandbox: row.sandbox,
+    initialMode: row.initialMode,
     parentId: row.parentConversationId,
     continuedFrom: row.continuedFrom,
     userInitiated: row.userInitiated,

@@ -44,6 +44,7 @@ export const conversations = pgTable(
     model: text("model").notNull(),
     scripted: boolean("scripted").notNull(),
     sandbox: jsonb("sandbox").$type<Sandbox>().notNull(),
+    initialMode: text("initial_mode").$type<Mode>().notNull(),
     parentConversationId: text("parent_conversation_id"),
     continuedFrom: text("continued_from"),
     userInitiated: boolean("user_initiated").notNull(),

@@ -3,6 +3,7 @@
  * for the person that says what to do. No keys, no markup, no stacks.
  */
 import { APIConnectionError, APIError, AnthropicError } from "@anthropic-ai/sdk";
+import { DEFAULT_LIMITS } from "../machine/context.ts";
 import type { ErrorKind } from "../machine/message.ts";
 import { bounded } from "../machine/size.ts";
 import { BrokenStream } from "./accumulate.ts";
@@ -50,21 +51,22 @@ export function classify(error: unknown): Failure {
 }
 
 function classifyAnswer(error: APIError): Failure {
-  const failed = byTypeOrStatus(error, detailOf(error));
+  const retryAfterMs = retryAfter(error.headers?.get("retry-after") ?? null);
+  const failed = byTypeOrStatus(error, detailOf(error), tryAgain(retryAfterMs));
   const forbidden = error.headers?.get("x-should-retry") === "false";
-  return {
-    ...failed,
-    retryable: failed.retryable && !forbidden,
-    retryAfterMs: retryAfter(error.headers?.get("retry-after") ?? null),
-  };
+  return { ...failed, retryable: failed.retryable && !forbidden, retryAfterMs };
 }
 
-/** An error in mid-stream has a type and no status; a proxy's error has a status and no type. */
-function byTypeOrStatus(error: APIError, detail: string): Failure {
+/**
+ * An error in mid-stream has a type and no status; a proxy's error has a status and no type.
+ *
+ * @param again the end of a sentence about what passes by itself
+ */
+function byTypeOrStatus(error: APIError, detail: string, again: string): Failure {
   const { status } = error;
   const type: string | null = error.type;
   if (type === "overloaded_error" || status === 529) {
-    return failure("overloaded", "The model's provider is overloaded. Try again in a moment.", true);
+    return failure("overloaded", `The model's provider is overloaded. ${again}`, true);
   }
   if (type === "authentication_error" || status === 401) {
     return failure(
@@ -83,13 +85,13 @@ function byTypeOrStatus(error: APIError, detail: string): Failure {
   }
   if (type === "rate_limit_error" || status === 429) {
     if (OUT_OF_CREDIT.test(detail) && !PER_MINUTE.test(detail)) return outOfCredit();
-    return failure("rate_limit", "The provider's rate limit was reached. Try again in a moment.", true);
+    return failure("rate_limit", `The provider's rate limit was reached. ${again}`, true);
   }
   if (status === 408 || status === 502 || status === 503 || status === 504 || type === "timeout_error") {
-    return failure("network", `The model's provider could not be reached${code(status)}. Try again.`, true);
+    return failure("network", `The model's provider could not be reached${code(status)}. ${again}`, true);
   }
   if (status === 409 || (status ?? 0) >= 500 || type === "api_error") {
-    return failure("unknown", `The model's provider failed internally${code(status)}. Try again.`, true);
+    return failure("unknown", `The model's provider failed internally${code(status)}. ${again}`, true);
   }
   // The history makes the request too large, so a retry would be too large again.
   if (CONTEXT_EXCEEDED.test(detail) || status === 413 || type === "request_too_large") {
@@ -110,7 +112,7 @@ function byTypeOrStatus(error: APIError, detail: string): Failure {
   if (status !== undefined || type === "invalid_request_error") {
     return failure("invalid_request", `The provider refused the request${because(detail)}`, false);
   }
-  return failure("unknown", `The provider reported an error${because(detail)} Try again.`, true);
+  return failure("unknown", `The provider reported an error${because(detail)} ${again}`, true);
 }
 
 const outOfCredit = (): Failure =>
@@ -163,6 +165,18 @@ function detailOf(error: APIError): string {
 const because = (detail: string): string =>
   detail === "" ? "." : `: ${/[.!?…]$/.test(detail) ? detail : `${detail}.`}`;
 const code = (status: number | undefined): string => (status === undefined ? "" : ` (${status})`);
+
+/** The latest moment that a Date can hold, in milliseconds. */
+const LATEST_MS = 8.64e15;
+const MINUTE_MS = 60_000;
+
+/** Names the moment if the provider asks for more patience than the machine has: then nothing asks again by itself. */
+function tryAgain(retryAfterMs: number | null): string {
+  if (retryAfterMs === null || retryAfterMs <= DEFAULT_LIMITS.longestRetryMs) return "Try again in a moment.";
+  const at = Math.ceil((Date.now() + retryAfterMs) / MINUTE_MS) * MINUTE_MS;
+  const [day = "", time = ""] = new Date(Math.min(at, LATEST_MS)).toISOString().split("T");
+  return `Try again after ${day} ${time.slice(0, 5)} UTC.`;
+}
 
 /** Seconds or an HTTP date, as milliseconds from now. */
 function retryAfter(header: string | null): number | null {

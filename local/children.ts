@@ -103,6 +103,7 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
     ...(config.modelsFile === null ? {} : { MODELS_FILE: config.modelsFile }),
     SCRIPTED_MODEL: config.scriptedModel ? "1" : "0",
     LLM_STALL_MS: String(config.llmStallMs),
+    SUB_AGENT_TIMEOUT_SECONDS: String(config.subAgentTimeoutSeconds),
   };
 }
 

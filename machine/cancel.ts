@@ -15,7 +15,7 @@ import type {
 import type { Draft } from "./draft.ts";
 import type { Block } from "./message.ts";
 import { clearQueue, hold } from "./queue.ts";
-import { answerCall, skipAll } from "./round.ts";
+import { answerCall, type CallRun, skipAll } from "./round.ts";
 import { failSubAgent, finishRun } from "./run.ts";
 import { toModel, toPerson } from "./wording.ts";
 
@@ -75,15 +75,16 @@ export function onRequestStopped(draft: Draft, state: Cancelling): void {
 }
 
 /**
- * The tool's process tree is dead. Its output so far is kept, and its status is `cancelled` whatever the tool returned.
+ * The tool's process tree is dead. Its output so far and the files that it changed are kept, and its status is
+ * `cancelled` whatever the tool returned.
  */
 export function onToolStopped(
   draft: Draft,
   state: Extract<Cancelling, { stopping: "tool" }>,
   output: readonly Block[],
-  durationMs: number,
+  ran: CallRun,
 ): void {
-  answerCancelled(draft, state.current, state, output, durationMs);
+  answerCancelled(draft, state.current, state, output, ran);
   endCancelled(draft, state.by);
 }
 
@@ -105,10 +106,10 @@ export function answerCancelled(
   call: ToolCall,
   state: { readonly by: CancelledBy; readonly remaining: readonly ToolCall[] },
   output: readonly Block[],
-  durationMs = 0,
+  ran?: CallRun,
 ): void {
   const note: Block = { type: "text", text: toPerson.stoppedBy[state.by] };
-  answerCall(draft, call, "cancelled", [...output, note], durationMs);
+  answerCall(draft, call, "cancelled", [...output, note], ran);
   skipAll(draft, state.remaining, toModel.skippedByCancel);
 }
 

@@ -4,7 +4,7 @@
  * MAX_PARALLEL_SUB_AGENTS of `pending` run.
  */
 import { MAX_PARALLEL_SUB_AGENTS } from "./control-tools.ts";
-import type { Children, Round, SubAgentOutcome, SubAgentTask, ToolCall } from "./conversation.ts";
+import type { Children, GivenTask, Round, SubAgentOutcome, SubAgentTask, ToolCall } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
 import type { Block } from "./message.ts";
 import { describeOutcome } from "./wording.ts";
@@ -13,10 +13,11 @@ import { describeOutcome } from "./wording.ts";
 export function spawnChildren(
   draft: Draft,
   toolCall: ToolCall,
-  tasks: readonly Omit<SubAgentTask, "id">[],
+  tasks: readonly GivenTask[],
   round: Round,
 ): void {
-  const pending = tasks.map((task) => ({ id: draft.newId(), ...task }));
+  const timeoutSeconds = draft.context.limits.subAgentTimeoutSeconds;
+  const pending = tasks.map((task) => ({ id: draft.newId(), timeoutSeconds, ...task }));
   draft.setState({ kind: "awaiting_sub_agents", toolCall, pending, finished: [], all: pending, ...round });
   for (const child of running(pending)) spawn(draft, child);
 }

@@ -17,6 +17,8 @@ export type Limits = {
   readonly truncations: number;
   /** Reminders to a sub-agent that ends its turn without submitting. */
   readonly reminders: number;
+  /** Seconds after which a sub-agent is stopped whose task sets no limit. */
+  readonly subAgentTimeoutSeconds: number;
 };
 
 export type Context = {
@@ -36,4 +38,5 @@ export const DEFAULT_LIMITS: Limits = {
   longestRetryMs: 60_000,
   truncations: 3,
   reminders: 2,
+  subAgentTimeoutSeconds: 3_600,
 };

@@ -3,7 +3,7 @@
  * schema library may enter a workflow.
  * Not here: the tools' descriptions for the model (tools/control.ts).
  */
-import type { SubAgentTask } from "./conversation.ts";
+import type { GivenTask } from "./conversation.ts";
 import type { Json, JsonObject } from "./message.ts";
 import { jsonBytes, TASKS_BYTES } from "./size.ts";
 
@@ -42,12 +42,12 @@ export function checkSubmit(input: Json): Checked<{ readonly result: string; rea
   return good({ result, success });
 }
 
-export function checkSpawn(input: Json): Checked<readonly Omit<SubAgentTask, "id">[]> {
+export function checkSpawn(input: Json): Checked<readonly GivenTask[]> {
   const tasks = field(input, "tasks");
   if (!isList(tasks) || tasks.length === 0) return bad('"tasks" must be a list of at least one task.');
   if (tasks.length > MAX_SUB_AGENTS_A_CALL)
     return bad(`"tasks" may hold at most ${MAX_SUB_AGENTS_A_CALL} tasks.`);
-  const checked: Omit<SubAgentTask, "id">[] = [];
+  const checked: GivenTask[] = [];
   for (const entry of tasks) {
     const task = field(entry, "task");
     const model = field(entry, "model");

@@ -34,12 +34,15 @@ export type Retry = { readonly at: string; readonly errorKind: ErrorKind; readon
 /** The calls of a response after the current one, and the calls that are completed. */
 export type Round = { readonly remaining: readonly ToolCall[]; readonly completed: readonly CompletedCall[] };
 
-export type SubAgentTask = {
-  readonly id: string;
+/** A task as the model gives it. */
+export type GivenTask = {
   readonly task: string;
   readonly model?: string;
+  /** From the start of the sub-agent. */
   readonly timeoutSeconds?: number;
 };
+
+export type SubAgentTask = GivenTask & { readonly id: string; readonly timeoutSeconds: number };
 
 /** How a sub-agent ended. */
 export type SubAgentOutcome =

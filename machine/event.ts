@@ -11,7 +11,15 @@ import type {
   Sandbox,
   SubAgentOutcome,
 } from "./conversation.ts";
-import type { Block, Delivery, ErrorKind, ImageBlock, ProviderBlock, TokenUsage } from "./message.ts";
+import type {
+  Block,
+  Delivery,
+  ErrorKind,
+  FileDiff,
+  ImageBlock,
+  ProviderBlock,
+  TokenUsage,
+} from "./message.ts";
 import type { Stamp } from "./ids.ts";
 
 export type ConversationEvent =
@@ -65,6 +73,8 @@ export type ConversationEvent =
       /** `interrupted`: how far the tool came is unknown. */
       readonly status: "completed" | "failed" | "interrupted";
       readonly output: readonly Block[];
+      /** The files that the call changed, if any. */
+      readonly diffs?: readonly FileDiff[];
       readonly durationMs: number;
     }
   /** The first and only task of a sub-agent. */

@@ -47,6 +47,20 @@ export type ToolOutcome = {
 /** What the first message of a conversation that continues another one was made from. */
 export type SeedSource = "summary" | "excerpt";
 
+/** What a call changed in one file, for pages and editors; the model does not get it. */
+export type FileDiff = {
+  /** Absolute and without links. */
+  readonly path: string;
+  readonly change: "created" | "modified";
+  /** A unified diff, well-formed even if truncated. Empty if there are no lines to show. */
+  readonly diff: string;
+  /** Lines of the whole change, however much of it `diff` shows. */
+  readonly addedLines: number;
+  readonly removedLines: number;
+  /** `diff` does not show the whole change. */
+  readonly truncated: boolean;
+};
+
 export type RunStopReason = "completed" | "interrupted" | "error";
 
 export type ErrorKind =
@@ -79,7 +93,13 @@ export type MessageBody =
         readonly durationMs: number;
       };
     }
-  | { readonly type: "tool"; readonly actor: "system"; readonly content: readonly [ToolOutcome] }
+  | {
+      readonly type: "tool";
+      readonly actor: "system";
+      readonly content: readonly [ToolOutcome];
+      /** Present if the call changed files. */
+      readonly display?: { readonly diffs: readonly FileDiff[] };
+    }
   /** For the model and the person. */
   | {
       readonly type: "system";

@@ -13,8 +13,9 @@ import {
 } from "./control-tools.ts";
 import type { CallDefect, CompletedCall, Round, ToolCall } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
-import type { Block, ToolStatus } from "./message.ts";
+import type { Block, FileDiff, ToolStatus } from "./message.ts";
 import { completeSubAgent, requestLlm } from "./run.ts";
+import { DIFFS_BYTES, firstWithin } from "./size.ts";
 import { spawnChildren } from "./children.ts";
 import { toModel } from "./wording.ts";
 
@@ -85,19 +86,29 @@ function beginUpgrade(draft: Draft, call: ToolCall, rest: Round): string | null 
   return null;
 }
 
+/** What is known of a call besides its output. */
+export type CallRun = {
+  readonly durationMs: number;
+  readonly diffs?: readonly FileDiff[];
+};
+
+const NEVER_RAN: CallRun = { durationMs: 0 };
+
 /** Stores the one result of a call. `output` is a text or the tool's blocks. */
 export function answerCall(
   draft: Draft,
   call: ToolCall,
   status: ToolStatus,
   output: string | readonly Block[],
-  durationMs = 0,
+  { durationMs, diffs = [] }: CallRun = NEVER_RAN,
 ): CompletedCall {
   const blocks: readonly Block[] = typeof output === "string" ? [{ type: "text", text: output }] : output;
+  const kept = firstWithin(diffs, DIFFS_BYTES);
   draft.append({
     type: "tool",
     actor: "system",
     content: [{ toolCallId: call.id, name: call.name, status, output: blocks, durationMs }],
+    ...(kept.length === 0 ? {} : { display: { diffs: kept } }),
   });
   return { toolCallId: call.id, status };
 }

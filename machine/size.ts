@@ -11,11 +11,26 @@ export const TASKS_BYTES = 48 * 1024;
 /** Bytes of each text of a sub-agent's outcome, and of a summary. */
 export const OUTCOME_BYTES = 16 * 1024;
 export const SUMMARY_BYTES = 128 * 1024;
+/** Bytes of one file's diff, and of all that is kept of a call's changes. */
+export const DIFF_BYTES = 32 * 1024;
+export const DIFFS_BYTES = 64 * 1024;
 
 const encoder = new TextEncoder();
 
 /** Bytes of the value as JSON. */
 export const jsonBytes = (value: unknown): number => encoder.encode(JSON.stringify(value)).length;
+
+/** The first items of a list that have at most `bytes` bytes together. */
+export function firstWithin<T>(items: readonly T[], bytes: number): readonly T[] {
+  const kept: T[] = [];
+  let left = bytes;
+  for (const item of items) {
+    left -= jsonBytes(item);
+    if (left < 0) break;
+    kept.push(item);
+  }
+  return kept;
+}
 
 /**
  * The text if it has at most `bytes` bytes as JSON without its quotes; else its longest beginning that does, and a note

@@ -119,8 +119,8 @@ function onAnswer(draft: Draft, state: Requesting, response: Response): void {
 function onToolCompleted(draft: Draft, event: ToolCompleted): void {
   const { state } = draft;
   if (!("operationId" in state) || state.operationId !== event.operationId) return;
-  if (state.kind === "cancelling") return onToolStopped(draft, state, event.output, event.durationMs);
+  if (state.kind === "cancelling") return onToolStopped(draft, state, event.output, event);
   const output = event.status === "interrupted" ? toModel.interrupted : event.output;
-  const answer = answerCall(draft, state.current, event.status, output, event.durationMs);
+  const answer = answerCall(draft, state.current, event.status, output, event);
   advance(draft, { remaining: state.remaining, completed: [...state.completed, answer] });
 }

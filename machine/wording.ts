@@ -31,6 +31,8 @@ export const toModel = {
   remindToSubmit:
     "You ended your turn without submitting a result. Call submit_result with your final result.",
   submitted: "Result submitted.",
+  timedOut: (seconds: number): string =>
+    `Timed out after ${seconds} s. What it had found is lost: give smaller tasks, or a longer timeoutSeconds.`,
   unknownTool: (name: string): string => `There is no tool named "${name}" in this conversation.`,
   invalidInput: (name: string, problem: string): string => `Invalid input for ${name}: ${problem}`,
   /** REQ-PATCH-009. */

@@ -34,7 +34,6 @@ export const toolsQueue = (host: string): string => `tools:${host}`;
 /** The input from which the first commit creates a conversation. */
 export type CreateInput = {
   readonly config: ConversationConfig;
-  readonly mode: Mode;
   readonly title: string | null;
   /** What it takes over from the conversation that it continues, or null. */
   readonly inherited: Inheritance | null;

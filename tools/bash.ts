@@ -19,7 +19,11 @@ Each call is a new shell: directory changes and variables do not persist. There 
 
 Some commands are never run: git add with -A, --all, . or *; git push with --force; rm -rf of /, ~, .git, * and the like; what bash cannot parse.
 
-In Restricted mode commands run in a kernel sandbox: they can read files (not the server's own, nor devices) but not create, change, delete or lock any (except writing to /dev/null; SQLite reads a database without locks as file:PATH?immutable=1), have no network access, cannot signal or inspect processes outside, and have limited memory, CPU time and processes. What it blocks fails with "Permission denied" or "Operation not permitted"; do not retry or work around it. If the task needs more, call request_mode_upgrade.`,
+In Restricted mode commands run in a kernel sandbox: they can read files (not the server's own, nor devices) but not create, change, delete or lock any (except writing to /dev/null; SQLite reads a database without locks as file:PATH?immutable=1), have no network access, cannot signal or inspect processes outside, and have limited memory, CPU time and processes. What it blocks fails with "Permission denied" or "Operation not permitted"; do not retry or work around it.`,
+  whenRestricted: {
+    user: "If the task needs more, call request_mode_upgrade.",
+    subAgent: "If your task needs more, say so in your result.",
+  },
   input: z.strictObject({
     command: z.string().min(1).describe("The command line"),
     timeoutSeconds: z
@@ -33,7 +37,7 @@ In Restricted mode commands run in a kernel sandbox: they can read files (not th
   }),
   async run(
     { command, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS },
-    { cwd, mode, hidden, signal, lease, onOutput, env },
+    { cwd, mode, isSubAgent, hidden, signal, lease, onOutput, env },
   ) {
     if (command.includes("\0"))
       return failed("The command contains a NUL character, which no shell can run.");
@@ -42,9 +46,10 @@ In Restricted mode commands run in a kernel sandbox: they can read files (not th
     const confinement = mode === "restricted" ? await confine(hidden) : null;
     if (typeof confinement === "string") {
       // Running without enforcement would be worse than not running.
-      return failed(
-        `Sandbox unavailable: the command was not run. ${confinement} Use request_mode_upgrade to ask the user for Unrestricted mode.`,
-      );
+      const instead = isSubAgent
+        ? "Do your task without commands, or say in your result that it needs them."
+        : "Use request_mode_upgrade to ask the user for Unrestricted mode.";
+      return failed(`Sandbox unavailable: the command was not run. ${confinement} ${instead}`);
     }
     const result = await runCommand({
       confinement,

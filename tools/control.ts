@@ -11,7 +11,11 @@ import {
   SUBMIT_TOOL,
   UPGRADE_TOOL,
 } from "../machine/control-tools.ts";
+import type { Limits } from "../machine/context.ts";
 import { toJsonSchema, type Tool } from "./tool.ts";
+
+/** The limits that descriptions name. */
+export type ToolLimits = Pick<Limits, "subAgentTimeoutSeconds">;
 
 export type ToolDescription = Pick<Tool, "name" | "description" | "inputSchema">;
 
@@ -26,7 +30,7 @@ export const requestModeUpgrade: ToolDescription = {
 };
 
 /** REQ-BED-008. Not for sub-agents (REQ-BED-009). */
-export const spawnAgents: ToolDescription = {
+export const spawnAgents = ({ subAgentTimeoutSeconds }: ToolLimits): ToolDescription => ({
   name: SPAWN_TOOL,
   description: `Give independent tasks to sub-agents and get all their results. They work in the same directory, ${MAX_PARALLEL_SUB_AGENTS} at a time, know nothing of this conversation, always work in Restricted mode where it is available, and cannot ask back: say in each task all that it needs and what to report.`,
   inputSchema: toJsonSchema(
@@ -44,7 +48,9 @@ export const spawnAgents: ToolDescription = {
               .positive()
               .max(MAX_TIMEOUT_SECONDS)
               .optional()
-              .describe("Seconds after which it is given up"),
+              .describe(
+                `Seconds after which it is stopped, and what it had found is lost; default ${subAgentTimeoutSeconds}, at most ${MAX_TIMEOUT_SECONDS}`,
+              ),
           }),
         )
         .min(1)
@@ -52,7 +58,7 @@ export const spawnAgents: ToolDescription = {
         .describe("One for each sub-agent"),
     }),
   ),
-};
+});
 
 /** REQ-BED-008, 009: for sub-agents only. */
 export const submitResult: ToolDescription = {

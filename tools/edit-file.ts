@@ -1,6 +1,8 @@
 /**
  * Owns: edits of a file, all of them or none: the file is read, changed and written, and the changes are summarised.
  */
+import type { FileDiff } from "../machine/message.ts";
+import { diffsOf } from "./diff.ts";
 import { applyChanges, listed, planEdits, type Edit } from "./edits.ts";
 import { resolvePath } from "./path.ts";
 import { MAX_FILE_BYTES, readTextFile, replaceTextFile } from "./text-file.ts";
@@ -14,7 +16,7 @@ export async function editFile(
   path: string,
   edits: readonly Edit[],
   context: ToolContext,
-): Promise<{ readonly file: string; readonly summary: string }> {
+): Promise<{ readonly file: string; readonly summary: string; readonly diffs: readonly FileDiff[] }> {
   const file = await readTextFile(resolvePath(context.cwd, path));
   const plan = planEdits(file.text, edits);
   if (!plan.ok) throw new ToolError(`${file.path} was not changed: ${describe(plan.problems, edits.length)}`);
@@ -26,9 +28,14 @@ export async function editFile(
   if (size > MAX_FILE_BYTES) {
     throw new ToolError(`${file.path} was not changed: it would become larger than ${MAX_FILE_BYTES} bytes.`);
   }
-  await replaceTextFile(file, applyChanges(file.text, changes), context);
+  const text = applyChanges(file.text, changes);
+  await replaceTextFile(file, text, context);
   const [count, s] = [changes.length, changes.length === 1 ? "" : "s"];
-  return { file: file.path, summary: `${count} change${s}, at line${s} ${listed(lines)}` };
+  return {
+    file: file.path,
+    summary: `${count} change${s}, at line${s} ${listed(lines)}`,
+    diffs: diffsOf(file.path, { kind: "text", text: file.text }, text, context),
+  };
 }
 
 function describe(problems: ReadonlyMap<number, string>, count: number): string {

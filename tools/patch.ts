@@ -2,9 +2,8 @@
 import { z } from "zod";
 import { editFile } from "./edit-file.ts";
 import type { Edit } from "./edits.ts";
-import { resolvePath } from "./path.ts";
-import { overwriteFile } from "./text-file.ts";
-import { completed, defineTool, failed, wellFormed } from "./tool.ts";
+import { completed, defineTool, DISABLED_WHEN_RESTRICTED, failed, wellFormed } from "./tool.ts";
+import { writeFile } from "./write-file.ts";
 
 const MAX_EDITS = 100;
 
@@ -37,7 +36,8 @@ const overwrite = z.strictObject({
 /** REQ-PATCH-009. */
 export const patch = defineTool({
   name: "patch",
-  description: `Change one file by several edits at once: all of them are made, or, if any does not apply, none. Every edit is meant for the file as it is before the patch, so that edits must not overlap. "replace" needs the exact old text, which must stand in the file once (or replaceAll); "insert" puts lines after a line number; "overwrite" replaces the whole file or creates it. Line endings and a byte order mark of the file are kept by replace and insert. Disabled in Restricted mode; use request_mode_upgrade to request write access.`,
+  description: `Change one file by several edits at once: all of them are made, or, if any does not apply, none. Every edit is meant for the file as it is before the patch, so that edits must not overlap. "replace" needs the exact old text, which must stand in the file once (or replaceAll); "insert" puts lines after a line number; "overwrite" replaces the whole file or creates it. Line endings and a byte order mark of the file are kept by replace and insert.`,
+  whenRestricted: DISABLED_WHEN_RESTRICTED,
   input: z.strictObject({
     path: z.string().min(1).describe("Absolute, or relative to the working directory"),
     edits: z
@@ -48,15 +48,13 @@ export const patch = defineTool({
   }),
   async run({ path, edits }, context) {
     const [first] = edits;
-    if (edits.length === 1 && first?.operation === "overwrite") {
-      const whole = await overwriteFile(resolvePath(context.cwd, path), first.content, context);
-      return completed(`${whole.existed ? "Replaced" : "Created"} ${whole.path} (${whole.bytes} bytes).`);
-    }
+    if (edits.length === 1 && first?.operation === "overwrite")
+      return writeFile(path, first.content, context);
     const partial: Edit[] = edits.filter((edit) => edit.operation !== "overwrite");
     if (partial.length < edits.length) {
       return failed("Nothing was changed: overwrite replaces the whole file, so it must be the only edit.");
     }
-    const { file, summary } = await editFile(path, partial, context);
-    return completed(`Patched ${file}: ${summary}.`);
+    const { file, summary, diffs } = await editFile(path, partial, context);
+    return { ...completed(`Patched ${file}: ${summary}.`), diffs };
   },
 });

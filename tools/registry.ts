@@ -1,7 +1,13 @@
 /** Owns: which conversation has which tools, and finding the one to run. */
 import type { Json } from "../machine/message.ts";
 import { bash } from "./bash.ts";
-import { requestModeUpgrade, spawnAgents, submitResult, type ToolDescription } from "./control.ts";
+import {
+  requestModeUpgrade,
+  spawnAgents,
+  submitResult,
+  type ToolDescription,
+  type ToolLimits,
+} from "./control.ts";
 import { edit } from "./edit.ts";
 import { find } from "./find.ts";
 import { grep } from "./grep.ts";
@@ -10,29 +16,28 @@ import { ls } from "./ls.ts";
 import { patch } from "./patch.ts";
 import { read } from "./read.ts";
 import { think } from "./think.ts";
-import { failed, type Tool, type ToolContext, type ToolRun } from "./tool.ts";
+import { type ByReader, failed, type Tool, type ToolContext, type ToolRun } from "./tool.ts";
 import { write } from "./write.ts";
 
 const RUNNABLE: ReadonlyMap<string, Tool> = new Map(
   [bash, read, write, edit, patch, ls, grep, find, keywordSearch, think].map((tool) => [tool.name, tool]),
 );
 
-const toDescription = ({ name, description, inputSchema }: Tool): ToolDescription => ({
-  name,
-  description,
-  inputSchema,
-});
+const standardFor = (reader: keyof ByReader): readonly ToolDescription[] =>
+  [...RUNNABLE.values()].map(({ name, description, whenRestricted, inputSchema }) => ({
+    name,
+    description: whenRestricted === undefined ? description : `${description} ${whenRestricted[reader]}`,
+    inputSchema,
+  }));
 
-const STANDARD: readonly ToolDescription[] = [...RUNNABLE.values()].map(toDescription);
-const FOR_USERS: readonly ToolDescription[] = [...STANDARD, requestModeUpgrade, spawnAgents];
-const FOR_SUB_AGENTS: readonly ToolDescription[] = [...STANDARD, submitResult];
+/** The descriptions of a conversation's tools for the model, control tools included. */
+export type ToolsFor = (conversation: { readonly isSubAgent: boolean }) => readonly ToolDescription[];
 
-/**
- * The descriptions of a conversation's tools for the model, control tools included. They are the same in both modes and
- * for the whole conversation (REQ-BED-009, 017, 018).
- */
-export function toolsFor(conversation: { readonly isSubAgent: boolean }): readonly ToolDescription[] {
-  return conversation.isSubAgent ? FOR_SUB_AGENTS : FOR_USERS;
+/** The tools are the same in both modes and for the whole conversation (REQ-BED-009, 017, 018). */
+export function describeTools(limits: ToolLimits): ToolsFor {
+  const forUsers = [...standardFor("user"), requestModeUpgrade, spawnAgents(limits)];
+  const forSubAgents = [...standardFor("subAgent"), submitResult];
+  return ({ isSubAgent }) => (isSubAgent ? forSubAgents : forUsers);
 }
 
 /** Runs a tool once. Never rejects: an unknown tool or bad input is a failed result. */

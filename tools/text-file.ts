@@ -9,6 +9,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, renameSync, type Stats } from "node:fs";
 import { access, constants, lstat, open, realpath, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Before } from "./diff.ts";
 import { isProcessFile } from "./path.ts";
 import { assertGoesOn, ToolError, type Cancellation } from "./tool.ts";
 
@@ -49,21 +50,33 @@ export async function replaceTextFile(file: TextFile, text: string, ends: Cancel
 
 /**
  * Makes a text the whole content of a file, whatever was in it. Creates the file, and the directories above it, if it
- * does not exist. Keeps a link, and replaces what it points to.
+ * does not exist. Keeps a link, and replaces what it points to. Returns the path without links and the old content.
  */
 export async function overwriteFile(
   file: string,
   text: string,
   ends: Cancellation,
-): Promise<{ readonly path: string; readonly existed: boolean; readonly bytes: number }> {
+): Promise<{ readonly file: string; readonly before: Before; readonly bytes: number }> {
   const path = (await orNull(realpath(file))) ?? file;
   const existing = await orNull(lstat(path));
   if (existing?.isDirectory() === true) throw new ToolError(`${path} is a directory.`);
   if (existing !== null && !existing.isFile()) throw new ToolError(`${path} is not a regular file.`);
   assertGoesOn(ends);
   mkdirSync(dirname(path), { recursive: true });
-  await replace(path, text, ends, existing);
-  return { path, existed: existing !== null, bytes: Buffer.byteLength(text) };
+  let before: Before = { kind: "nothing" };
+  await replace(path, text, ends, existing, async () => {
+    if (existing !== null) before = await contentOf(path);
+  });
+  return { file: path, before, bytes: Buffer.byteLength(text) };
+}
+
+/** What a file holds; whatever that is, it may be overwritten. */
+async function contentOf(path: string): Promise<Before> {
+  try {
+    return { kind: "text", text: decode(path, await readBounded(path)) };
+  } catch {
+    return { kind: "unknown" };
+  }
 }
 
 /** Replaces a file, and keeps its mode and owner. `check` is called last before the old content is gone. */
@@ -72,7 +85,7 @@ async function replace(
   text: string,
   ends: Cancellation,
   existing: Stats | null,
-  check?: () => Promise<void>,
+  check: () => Promise<void>,
 ): Promise<void> {
   if (existing !== null) await assertWritable(path, existing);
   const temporary = join(dirname(path), `.${randomUUID()}.tmp`);
@@ -92,7 +105,7 @@ async function replace(
     } finally {
       await handle.close();
     }
-    await check?.();
+    await check();
     assertGoesOn(ends);
     renameSync(temporary, path);
   } catch (error) {

@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { PreparedImage } from "../images/prepare.ts";
 import { WRITING_TOOLS } from "../machine/control-tools.ts";
 import type { Mode } from "../machine/conversation.ts";
-import type { Block, ImageBlock, Json, JsonObject } from "../machine/message.ts";
+import type { Block, FileDiff, ImageBlock, Json, JsonObject } from "../machine/message.ts";
 import { toModel } from "../machine/wording.ts";
 import { isExpired, type Lease } from "../sandbox/lease.ts";
 
@@ -15,6 +15,8 @@ export type ToolContext = {
   /** The conversation's directory; where commands start and what relative paths are relative to (REQ-BED-010). */
   readonly cwd: string;
   readonly mode: Mode;
+  /** A sub-agent cannot ask for another mode. */
+  readonly isSubAgent: boolean;
   /** Folders of the server's own, absolute and without links: no tool that reads shows what is in them. */
   readonly hidden?: readonly string[];
   /** Ends the run at once; the result then holds what there was so far. */
@@ -47,21 +49,26 @@ export type ToolRun = {
   /** `interrupted`: stopped by the signal. */
   readonly status: "completed" | "failed" | "interrupted";
   readonly output: readonly Block[];
+  /** How it changed files; the model does not get it. */
+  readonly diffs?: readonly FileDiff[];
 };
+
+/** A text for the model of a person's conversation, and for that of a sub-agent, which has other tools. */
+export type ByReader = { readonly user: string; readonly subAgent: string };
 
 /** A tool whose input is not checked yet. */
 export type Tool = {
   readonly name: string;
   readonly description: string;
+  /** The end of the description: what to do where Restricted mode is in the way. */
+  readonly whenRestricted?: ByReader;
   /** JSON Schema of an object. */
   readonly inputSchema: JsonObject & { readonly type: "object" };
   /** Never rejects: bad input and errors of the system are failed results. */
   readonly run: (input: Json, context: ToolContext) => Promise<ToolRun>;
 };
 
-type Definition<S extends z.ZodObject> = {
-  readonly name: string;
-  readonly description: string;
+type Definition<S extends z.ZodObject> = Pick<Tool, "name" | "description" | "whenRestricted"> & {
   readonly input: S;
   readonly run: (input: z.output<S>, context: ToolContext) => Promise<ToolRun>;
 };
@@ -76,14 +83,14 @@ export class ToolError extends Error {
  * would do nothing.
  */
 export function defineTool<S extends z.ZodObject>(definition: Definition<S>): Tool {
-  const { name, description, input: schema, run } = definition;
+  const { input: schema, run, ...described } = definition;
+  const { name } = described;
   return {
-    name,
-    description,
+    ...described,
     inputSchema: toJsonSchema(schema),
     async run(input, context) {
       if (context.mode === "restricted" && WRITING_TOOLS.includes(name)) {
-        return failed(toModel.disabledInRestricted(name, false));
+        return failed(toModel.disabledInRestricted(name, context.isSubAgent));
       }
       const parsed = schema.safeParse(input);
       if (!parsed.success) return failed(`Invalid input for ${name}:\n${z.prettifyError(parsed.error)}`);
@@ -97,6 +104,12 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
     },
   };
 }
+
+/** REQ-PATCH-009. */
+export const DISABLED_WHEN_RESTRICTED: ByReader = {
+  user: "Disabled in Restricted mode; use request_mode_upgrade to request write access.",
+  subAgent: "Disabled in Restricted mode.",
+};
 
 /** Text for a file: half of a surrogate pair could not be written as it stands. */
 export const wellFormed = (): z.ZodString =>

@@ -1,18 +1,15 @@
 /** Owns: the `write` tool: a whole file at once. */
 import { z } from "zod";
-import { resolvePath } from "./path.ts";
-import { overwriteFile } from "./text-file.ts";
-import { completed, defineTool } from "./tool.ts";
+import { defineTool, DISABLED_WHEN_RESTRICTED } from "./tool.ts";
+import { writeFile } from "./write-file.ts";
 
 export const write = defineTool({
   name: "write",
-  description: `Write a text file: creates it, and the directories above it, or replaces its whole content. To change a part of a file use edit or patch. Disabled in Restricted mode; use request_mode_upgrade to request write access.`,
+  description: `Write a text file: creates it, and the directories above it, or replaces its whole content. To change a part of a file use edit or patch.`,
+  whenRestricted: DISABLED_WHEN_RESTRICTED,
   input: z.strictObject({
     path: z.string().min(1).describe("Absolute, or relative to the working directory"),
     content: z.string().describe("The whole content of the file"),
   }),
-  async run({ path, content }, context) {
-    const whole = await overwriteFile(resolvePath(context.cwd, path), content, context);
-    return completed(`${whole.existed ? "Replaced" : "Created"} ${whole.path} (${whole.bytes} bytes).`);
-  },
+  run: ({ path, content }, context) => writeFile(path, content, context),
 });

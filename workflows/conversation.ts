@@ -265,7 +265,7 @@ export class Lifecycle {
     this.#created = true;
     this.#open({
       ...loaded,
-      conversation: newConversation(createInput.mode, loaded.context.contextWindow),
+      conversation: newConversation(createInput.config.initialMode, loaded.context.contextWindow),
       archived: false,
       createdAt: new Date().toISOString(),
       recentMessages: [],

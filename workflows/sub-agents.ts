@@ -16,6 +16,7 @@ import {
 } from "@temporalio/workflow";
 import type { Context } from "../machine/context.ts";
 import type { Mode, Sandbox, SubAgentOutcome, SubAgentTask } from "../machine/conversation.ts";
+import { toModel } from "../machine/wording.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { WORKFLOW_TASK_TIMEOUT_MS } from "../protocol/timing.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
@@ -79,12 +80,12 @@ export class SubAgents {
       const handle = await startChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
         ...childOptions(id),
         args: [{ conversationId: id, createInput }],
-        typedSearchAttributes: attributesOf(createInput),
+        typedSearchAttributes: attributesOf(createInput.config),
         staticSummary: `sub-agent: ${oneLine(task.task)}`,
       });
       this.#handles.set(id, handle);
       if (this.#stopped.has(id)) await stop(handle, "parent");
-      return signed(await withTimeLimit(handle, task.timeoutSeconds)) ?? GONE;
+      return (await withTimeLimit(handle, task.timeoutSeconds)) ?? GONE;
     } catch {
       return await endFromRow(id);
     } finally {
@@ -121,16 +122,23 @@ type Signalled = Pick<ChildWorkflowHandle<Workflow>, "signal">;
 const stop = (handle: Signalled, by: "parent" | "timeout"): Promise<void> =>
   handle.signal(cancelSignal, { by });
 
-async function withTimeLimit(handle: Handle, seconds: number | undefined): Promise<SubAgentOutcome | null> {
-  if (seconds === undefined) return handle.result();
+/** The outcome of a sub-agent, which is stopped when its time is over; then the outcome says so. */
+async function withTimeLimit(handle: Handle, seconds: number): Promise<SubAgentOutcome | null> {
   const limit = new CancellationScope();
+  const time = { isOver: false };
   void limit
     .run(() => sleep(seconds * 1_000, { summary: "time limit of a sub-agent" }))
-    .then(() => stop(handle, "timeout"))
+    .then(() => {
+      time.isOver = true;
+      return stop(handle, "timeout");
+    })
     // The sub-agent has ended, and the time limit with it.
     .catch(() => undefined);
   try {
-    return await handle.result();
+    const outcome = signed(await handle.result());
+    return time.isOver && outcome !== null && "error" in outcome
+      ? { ...outcome, error: toModel.timedOut(seconds) }
+      : outcome;
   } finally {
     limit.cancel();
   }
@@ -187,11 +195,11 @@ function createInputOf(
       id: task.id,
       model,
       sandbox,
+      initialMode: sandbox.kind === "available" ? "restricted" : parentMode,
       parentId: config.id,
       continuedFrom: null,
       userInitiated: false,
     },
-    mode: sandbox.kind === "available" ? "restricted" : parentMode,
     title: null,
     inherited: null,
     task: { messageId: `task-${task.id}`, text: task.task },

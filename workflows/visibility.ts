@@ -6,7 +6,6 @@ import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } 
 import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from "@temporalio/workflow";
 import type { Conversation, State } from "../machine/conversation.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
-import type { CreateInput } from "../protocol/workflow.ts";
 
 type Status = "working" | "waiting" | "idle" | "error" | "exhausted";
 
@@ -15,11 +14,11 @@ const MODE = defineSearchAttributeKey("mode", SearchAttributeType.KEYWORD);
 const PARENT = defineSearchAttributeKey("parent", SearchAttributeType.KEYWORD);
 
 /** The search attributes that a sub-agent is started with: it works from the beginning. */
-export const attributesOf = ({ config, mode }: Pick<CreateInput, "config" | "mode">) =>
+export const attributesOf = ({ initialMode, parentId }: ConversationConfig) =>
   new TypedSearchAttributes([
     { key: STATUS, value: "working" },
-    { key: MODE, value: mode },
-    ...(config.parentId === null ? [] : [{ key: PARENT, value: config.parentId }]),
+    { key: MODE, value: initialMode },
+    ...(parentId === null ? [] : [{ key: PARENT, value: parentId }]),
   ]);
 
 export class Visibility {

@@ -47,6 +47,20 @@ const block = z
   .discriminatedUnion("type", [z.object({ type: z.literal("text"), text: z.string() }), imageBlock])
   .openapi("Block");
 
+const fileDiff = z
+  .object({
+    path: z.string().openapi({ description: "Absolute and without links." }),
+    change: z.enum(["created", "modified"]),
+    diff: z.string().openapi({
+      description:
+        "A unified diff with three lines of context, at most 32 KiB as JSON; well-formed even if truncated. Empty if there are no lines to show: an empty new file, a content that is no text.",
+    }),
+    addedLines: z.int().openapi({ description: "Of the whole change, however much of it `diff` shows." }),
+    removedLines: z.int(),
+    truncated: z.boolean().openapi({ description: "`diff` does not show the whole change." }),
+  })
+  .openapi("FileDiff");
+
 const stored = {
   id: z.string(),
   sequence: z.int().openapi({ description: "1, 2, 3, … in the order of the conversation." }),
@@ -90,6 +104,10 @@ export const storedMessage = answer<Message>(
             durationMs: z.number(),
           }),
         ]),
+        display: z
+          .object({ diffs: z.array(fileDiff) })
+          .optional()
+          .openapi({ description: "What the call changed in files. The model does not get it." }),
       }),
       z
         .object({

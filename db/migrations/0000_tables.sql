@@ -8,6 +8,7 @@ CREATE TABLE "conversations" (
 	"model" text NOT NULL,
 	"scripted" boolean NOT NULL,
 	"sandbox" jsonb NOT NULL,
+	"initial_mode" text NOT NULL,
 	"parent_conversation_id" text,
 	"continued_from" text,
 	"user_initiated" boolean NOT NULL,

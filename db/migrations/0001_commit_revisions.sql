@@ -73,8 +73,8 @@ BEGIN
     EXIT WHEN last_revision = r.revision OR existed;
     -- The id or the slug may have been taken meanwhile: then read again, and try another slug.
     INSERT INTO conversations (
-      id, slug, title, titled, cwd, host, model, scripted, sandbox, parent_conversation_id, continued_from,
-      user_initiated, state_data, state_updated_at, mode, usage, machine, revision, last_event, created_at, updated_at)
+      id, slug, title, titled, cwd, host, model, scripted, sandbox, initial_mode, parent_conversation_id,
+      continued_from, user_initiated, state_data, state_updated_at, mode, usage, machine, revision, last_event, created_at, updated_at)
     SELECT
       p ->> 'id',
       CASE attempt
@@ -82,7 +82,8 @@ BEGIN
         ELSE concat(create_input ->> 'slug', '-', left(md5(concat(p ->> 'id', attempt / 8)), 3 + attempt))
       END,
       create_input ->> 'title', (create_input ->> 'titled')::boolean, create_input ->> 'cwd', create_input ->> 'host',
-      create_input ->> 'model', (create_input ->> 'scripted')::boolean, create_input -> 'sandbox', create_input ->> 'parentId',
+      create_input ->> 'model', (create_input ->> 'scripted')::boolean, create_input -> 'sandbox',
+      create_input ->> 'initialMode', create_input ->> 'parentId',
       (SELECT id FROM conversations WHERE id = create_input ->> 'continuedFrom' FOR KEY SHARE),
       (create_input ->> 'userInitiated')::boolean, '{}', last_at, p ->> 'mode', p -> 'usage', p -> 'machine', 0, 0,
       (p #>> '{revisions,0,at}')::timestamptz, last_at

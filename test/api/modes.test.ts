@@ -106,6 +106,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
     );
     const requests = system.model.requestsOf(name).map(({ body }) => body);
     expect(JSON.stringify(requests[2])).toMatch(/switched the conversation to Restricted mode/);
+    expect(JSON.stringify(requests[0]?.system)).toContain("This conversation began in Restricted mode.");
     // REQ-BED-017: tools and system prompt stay the same throughout, byte for byte.
     const fixed = requests.map(({ tools, system: prompt }) => JSON.stringify([tools, prompt]));
     expect(new Set(fixed).size).toBe(1);

@@ -170,6 +170,16 @@ const bodies: MessageBody[] = [
     actor: "system",
     content: [{ toolCallId: "t", name: "bash", status: "failed", output: text, durationMs: 1 }],
   },
+  {
+    type: "tool",
+    actor: "system",
+    content: [{ toolCallId: "t2", name: "write", status: "completed", output: text, durationMs: 1 }],
+    display: {
+      diffs: [
+        { path: "/a", change: "created", diff: "+x\n", addedLines: 1, removedLines: 0, truncated: false },
+      ],
+    },
+  },
   { type: "system", actor: "system", content: text },
   { type: "note", actor: "system", content: text },
   { type: "error", actor: "system", content: [{ errorKind: "network", message: "gone" }] },

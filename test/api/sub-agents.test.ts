@@ -135,6 +135,24 @@ test("a waiting parent gets a steer with its next request, and a follow-up after
 });
 
 describe.skipIf(!available)("REQ-BED-018: a sub-agent is Restricted", () => {
+  test("and knows it from its first request on; nothing that it reads names a tool that it lacks", async () => {
+    const parent = await create();
+    const calls = [
+      toolCall("bash", { command: "touch file" }),
+      toolCall("write", { path: "file", content: "x" }),
+      toolCall("edit", { path: "file", oldText: "a", newText: "b" }),
+      toolCall("patch", { path: "file", edits: [{ operation: "overwrite", content: "x" }] }),
+    ];
+    const script = [say(...calls), say("I am done."), say(submit("could not write"))];
+    const family = await spawnFamily(system, [{ script }], { parent });
+    expect((await family.report()).text).toContain("could not write");
+    const requests = system.model.requestsOf(family.names.children[0] ?? "");
+    expect(requests).toHaveLength(3);
+    expect(JSON.stringify(requests[0]?.body.system)).toContain("You work in Restricted mode");
+    for (const { body } of requests)
+      expect(JSON.stringify(body)).not.toMatch(/request_mode_upgrade|spawn_agents/);
+  });
+
   test("whatever its parent's mode", async () => {
     const parent = await create();
     const [approval, file, mine] = [`toolu_${randomUUID().replaceAll("-", "")}`, randomUUID(), randomUUID()];

@@ -52,7 +52,8 @@ describe("a host without Landlock", async () => {
       toolCall("bash", { command: "echo made > unmade; git push --force" }),
       toolCall("request_mode_upgrade", { reason: "to be sure" }),
     ];
-    await conversation.send(`go ${system.model.script(randomUUID(), [say(...calls), say("Done.")])}`);
+    const script = randomUUID();
+    await conversation.send(`go ${system.model.script(script, [say(...calls), say("Done.")])}`);
     await conversation.untilState("idle");
     const results = (await conversation.results()).map((result) => [result.status, textOf(result)]);
     expect(results).toEqual([
@@ -62,6 +63,9 @@ describe("a host without Landlock", async () => {
     ]);
     expect(existsSync(join(system.cwd, "made"))).toBe(true);
     expect(existsSync(join(system.cwd, "unmade"))).toBe(false);
+    expect(JSON.stringify(system.model.requestsOf(script)[0]?.body.system)).toContain(
+      "This conversation began in Unrestricted mode.",
+    );
   });
 
   test("REQ-BED-018: a sub-agent of an Unrestricted conversation is Unrestricted, for there is nothing else", async () => {
@@ -77,13 +81,18 @@ describe("a host without Landlock", async () => {
 
   test("a sub-agent of a Restricted conversation does not get more rights than its parent", async () => {
     const file = randomUUID();
-    const parent = await TestConversation.open(system, { mode: "restricted" });
+    const parent = await TestConversation.open(system, { initialMode: "restricted" });
     const touch = say(toolCall("bash", { command: `touch ${file}` }));
     const family = await spawnFamily(system, [{ script: [touch, say(submitted)] }], { parent });
     await family.report();
     const [child] = await family.children();
     expect((await child?.stored())?.conversation.mode).toBe("restricted");
     expect(existsSync(join(system.cwd, file))).toBe(false);
+    // The refusal does not send it to a tool that it lacks.
+    const [refused] = (await child?.results()) ?? [];
+    expect(textOf(refused)).toMatch(/^Sandbox unavailable.*say in your result/);
+    const requests = system.model.requestsOf(family.names.children[0] ?? "");
+    expect(JSON.stringify(requests.map(({ body }) => body))).not.toMatch(/request_mode_upgrade|spawn_agents/);
   });
 });
 

@@ -41,7 +41,7 @@ const outcome: fc.Arbitrary<SubAgentOutcome> = fc.oneof(
 );
 const task = fc.record(
   { id, task: text, model: text, timeoutSeconds: count },
-  { requiredKeys: ["id", "task"] },
+  { requiredKeys: ["id", "task", "timeoutSeconds"] },
 );
 const children = fc.record({
   pending: fc.array(task, { maxLength: 3 }),

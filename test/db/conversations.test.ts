@@ -65,6 +65,7 @@ describe("one conversation", () => {
       model: "some-model",
       scripted: false,
       mode: "restricted",
+      initialMode: "unrestricted",
       sandbox: { kind: "available", abi: 7 },
       state: { kind: "error", message: "no", errorKind: "network" },
       queue: [waiting],

@@ -49,6 +49,7 @@ export function configOf(id: string, changes: Partial<ConversationConfig> = {}):
     model: "some-model",
     scripted: false,
     sandbox: { kind: "unavailable", reason: "not on this kernel" },
+    initialMode: "unrestricted",
     parentId: null,
     continuedFrom: null,
     userInitiated: true,

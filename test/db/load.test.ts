@@ -40,6 +40,7 @@ test("the config comes back, with the archived flag and the last event", async (
   const config = {
     scripted: true,
     sandbox: { kind: "available" as const, abi: 7 },
+    initialMode: "restricted" as const,
     parentId: parent.id,
     continuedFrom: parent.id,
     userInitiated: false,

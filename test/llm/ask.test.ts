@@ -10,7 +10,7 @@ import { buildRequest } from "../../llm/request.ts";
 import { dropHere, endHere, failHere, hold, pause } from "../../local/scripted/cues.ts";
 import * as script from "../../local/scripted/script.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
-import { toolsFor } from "../../tools/registry.ts";
+import { toolsFor } from "../tools/support.ts";
 import * as m from "./messages.ts";
 
 let server: ScriptedServer;

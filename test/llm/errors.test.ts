@@ -95,6 +95,26 @@ describe("the sentence for the person", () => {
     expect(classify(answered(400, { message: "tools.0: bad name" })).message).toContain("tools.0: bad name.");
   });
 
+  const waiting = (retryAfter: string, status = 429) =>
+    classify(answered(status, { headers: { "retry-after": retryAfter } })).message;
+
+  test.for([429, 529, 502, 500])("says when to try again if %i asks for much patience", (status) => {
+    const before = Date.now();
+    const [, day, time] = /Try again after (\S+) (\S+) UTC\.$/.exec(waiting("720", status)) ?? [];
+    const at = Date.parse(`${day}T${time}Z`);
+    // Rounded up: at the named minute it is not too early.
+    expect(at).toBeGreaterThanOrEqual(before + 720_000);
+    expect(at).toBeLessThan(Date.now() + 720_000 + 60_000);
+  });
+
+  test("names no time where the machine asks again by itself, or the provider names none", () => {
+    for (const retryAfter of ["60", "0", "soon"])
+      expect(waiting(retryAfter)).toMatch(/Try again in a moment\.$/);
+    expect(classify(answered(429)).message).toMatch(/Try again in a moment\.$/);
+    expect(waiting("61")).toMatch(/Try again after \d{4}-\d\d-\d\d \d\d:\d\d UTC\.$/);
+    expect(waiting("1e300")).toMatch(/Try again after /);
+  });
+
   test("contains no key and no markup, and is bounded", () => {
     const leaky = classify(
       answered(400, { message: `key sk-ant-api03-abc_DEF is bad ${"x".repeat(5_000)}` }),

@@ -11,7 +11,6 @@ import { readFacts } from "../../llm/model-facts.ts";
 import { readModelsFile } from "../../llm/models-file.ts";
 import { DEFAULT_MODEL, MIN_WINDOW, Models, responseTokensOf, SCRIPTED_MODEL } from "../../llm/models.ts";
 import { fetchModels } from "../../llm/provider-models.ts";
-import { systemPrompt } from "../../llm/system-prompt.ts";
 import { MODELS } from "../../local/scripted/models.ts";
 import { startScriptedServer } from "../../local/scripted/server.ts";
 
@@ -193,14 +192,4 @@ describe("the file", () => {
     expect(() => readModelsFile(path)).toThrow(sentence);
     expect(() => readModelsFile(path)).toThrow(path);
   });
-});
-
-test("REQ-BED-017: the system prompt names the directory, explains both modes, and does not change with the mode", () => {
-  const prompt = systemPrompt({ cwd: "/srv/app", isSubAgent: false });
-  expect(prompt).toContain("/srv/app");
-  expect(prompt).toMatch(/Restricted.*Unrestricted/s);
-  expect(prompt).toContain("request_mode_upgrade");
-  const forSubAgent = systemPrompt({ cwd: "/srv/app", isSubAgent: true });
-  expect(forSubAgent).toContain("submit_result");
-  expect(forSubAgent).not.toContain("request_mode_upgrade");
 });

@@ -8,7 +8,7 @@ import { signThinking } from "../../local/scripted/signature.ts";
 import { validateRequest } from "../../local/scripted/validate.ts";
 import type { Json } from "../../local/scripted/messages.ts";
 import type { Message, MessageBody, ProviderBlock, ToolStatus } from "../../machine/message.ts";
-import { toolsFor } from "../../tools/registry.ts";
+import { toolsFor } from "../tools/support.ts";
 import * as m from "./messages.ts";
 import { assertSendable } from "./request-rules.ts";
 
@@ -64,6 +64,14 @@ describe("the turns of a request", () => {
         m.text("a steer"),
       ),
     ]);
+  });
+
+  test("what pages show of a call's changes is not sent", () => {
+    const diff = { path: "/a", change: "created", diff: "+x", addedLines: 1, removedLines: 0 } as const;
+    const plain = m.tool("a", "done");
+    const shown = { ...plain, display: { diffs: [{ ...diff, truncated: false }] } } as MessageBody;
+    const turns = (answer: MessageBody) => turnsOf(m.user("go"), m.agent([m.call("a")], "tool_use"), answer);
+    expect(turns(shown)).toEqual(turns(plain));
   });
 
   test("messages for the person only and empty answers are left out, and the user's turns around them merge", () => {

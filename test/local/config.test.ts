@@ -28,6 +28,7 @@ describe("the environment", () => {
       apiToken: null,
       restartPolicy: "idle",
       temporalUi: false,
+      subAgentTimeoutSeconds: 3_600,
       toolHost: hostname(),
     });
     expect(config.model).toBe(SCRIPTED_MODEL);
@@ -70,6 +71,8 @@ describe("a bad value is answered with a sentence that names its key", () => {
     ["SCRIPTED_MODEL", "maybe"],
     ["TEMPORAL_UI", "yes"],
     ["LLM_STALL_MS", "1"],
+    ["SUB_AGENT_TIMEOUT_SECONDS", "0"],
+    ["SUB_AGENT_TIMEOUT_SECONDS", "86401"],
     ["MODEL", "two words"],
   ])("%s=%s is refused", (key, value) => {
     const [problem, ...others] = problemsOf({ [key]: value });

@@ -53,9 +53,9 @@ const outcome = fc.oneof(
 const status = fc.constantFrom("completed" as const, "failed" as const, "interrupted" as const);
 const round = { remaining: few(call), completed: few(fc.record({ toolCallId: id, status })) };
 const children = {
-  pending: few(fc.record({ id, task: text })),
+  pending: few(fc.record({ id, task: text, timeoutSeconds: count })),
   finished: few(fc.record({ id, outcome })),
-  all: few(fc.record({ id, task: text })),
+  all: few(fc.record({ id, task: text, timeoutSeconds: count })),
 };
 const retry = fc.option(fc.record({ at: time, errorKind, message: text }));
 const request = { attempt: count, lost: count, requestId: id, retry };
@@ -151,6 +151,7 @@ export const anyContext: fc.Arbitrary<Context> = fc.record({
     longestRetryMs: fc.constantFrom(0, 60_000),
     truncations: limit,
     reminders: limit,
+    subAgentTimeoutSeconds: count,
   }),
 });
 
@@ -161,6 +162,14 @@ const block = fc.oneof(
 );
 const messageId = id;
 const requestId = id;
+const diff = fc.record({
+  path: text,
+  change: fc.constantFrom("created" as const, "modified" as const),
+  diff: text,
+  addedLines: count,
+  removedLines: count,
+  truncated: fc.boolean(),
+});
 
 const event: fc.Arbitrary<ConversationEvent> = fc.oneof(
   fc.record({
@@ -208,13 +217,17 @@ const event: fc.Arbitrary<ConversationEvent> = fc.oneof(
   }),
   fc.record({ kind: is("llm_lost"), requestId }),
   fc.record({ kind: is("retry_due"), requestId }),
-  fc.record({
-    kind: is("tool_completed"),
-    operationId: id,
-    status,
-    output: few(fc.record({ type: is("text"), text })),
-    durationMs: count,
-  }),
+  fc.record(
+    {
+      kind: is("tool_completed"),
+      operationId: id,
+      status,
+      output: few(fc.record({ type: is("text"), text })),
+      diffs: few(diff),
+      durationMs: count,
+    },
+    { requiredKeys: ["kind", "operationId", "status", "output", "durationMs"] },
+  ),
   fc.record({ kind: is("task_given"), messageId, task: text }),
   fc.record({ kind: is("sub_agent_finished"), id, outcome }),
   fc.record({

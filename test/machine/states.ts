@@ -87,7 +87,11 @@ export const approving = (
 export function childrenOf(
   count: number,
 ): Pick<StateOf<"awaiting_sub_agents">, "pending" | "finished" | "all"> {
-  const all = Array.from({ length: count }, (_, n) => ({ id: `c${n + 1}`, task: `task ${n + 1}` }));
+  const all = Array.from({ length: count }, (_, n) => ({
+    id: `c${n + 1}`,
+    task: `task ${n + 1}`,
+    timeoutSeconds: 60,
+  }));
   return { pending: all, finished: [], all };
 }
 

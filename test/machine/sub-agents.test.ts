@@ -45,16 +45,17 @@ import {
 const given: ConversationEvent = { kind: "task_given", messageId: "task", task: "count the files" };
 
 describe("a parent", () => {
-  test("spawns each task as requested, each with its own id", () => {
+  test("spawns each task as requested, each with its own id, and a time limit if it has none", () => {
     const tasks = [
       { task: "look", model: "small", timeoutSeconds: 9 },
       { task: "look", more: true },
     ];
-    const step = expectOutcome(requesting(), response([call("s1", "spawn_agents", { tasks })]));
+    const context = limited({ subAgentTimeoutSeconds: 60 });
+    const step = expectOutcome(requesting(), response([call("s1", "spawn_agents", { tasks })]), context);
     const { pending } = inState(step, "awaiting_sub_agents");
     const [first, second] = pending;
     expect(first).toEqual({ id: first?.id, task: "look", model: "small", timeoutSeconds: 9 });
-    expect(second).toEqual({ id: second?.id, task: "look" });
+    expect(second).toEqual({ id: second?.id, task: "look", timeoutSeconds: 60 });
     expect(first?.id).not.toBe(second?.id);
   });
 
@@ -130,7 +131,7 @@ describe("a parent", () => {
   });
 
   test("reads at most 16 KiB of a task", () => {
-    const all = [{ id: "c1", task: "y".repeat(20_000) }];
+    const all = [{ id: "c1", task: "y".repeat(20_000), timeoutSeconds: 60 }];
     const step = expectOutcome(awaitingChildren(1, { pending: all, all }), childDone("c1"));
     expect(textOf(step.messages[0])).toContain("3616 characters cut");
   });

@@ -3,9 +3,10 @@ import { expect, test } from "vitest";
 import { summaries, toModel, toPerson } from "../../machine/wording.ts";
 
 test("the machine writes these sentences for the model", () => {
-  const { unknownTool, invalidInput, disabledInRestricted, ...sentences } = toModel;
+  const { timedOut, unknownTool, invalidInput, disabledInRestricted, ...sentences } = toModel;
   expect({
     ...sentences,
+    timedOut: timedOut(3_600),
     unknownTool: unknownTool("fly"),
     invalidInput: invalidInput("spawn_agents", '"tasks" must be a list.'),
     disabledInRestricted: disabledInRestricted("patch", false),
@@ -36,6 +37,8 @@ test("the machine writes these sentences for the model", () => {
     remindToSubmit:
       "You ended your turn without submitting a result. Call submit_result with your final result.",
     submitted: "Result submitted.",
+    timedOut:
+      "Timed out after 3600 s. What it had found is lost: give smaller tasks, or a longer timeoutSeconds.",
     unknownTool: 'There is no tool named "fly" in this conversation.',
     invalidInput: 'Invalid input for spawn_agents: "tasks" must be a list.',
     disabledInRestricted:

@@ -95,15 +95,29 @@ describe("a sub-agent ends", () => {
     const shell = await pid();
     const { text, outcome, types } = await endOf(family);
     expect(outcome).toEqual(["Failed (interrupted)"]);
-    expect(text).toContain("Timed out");
+    expect(text).toContain("Failed (interrupted): Timed out after 1 s. What it had found is lost");
     expect(types).toEqual(["user", "agent", "tool", "error", "run_stop"]);
     expect(isDead(shell)).toBe(true);
   });
 
   test("when its timeout expires in a request", async () => {
-    const { outcome, text } = await endOf(await spawnOne([say("… ", hold())], 0.3));
+    const { outcome, text, state } = await endOf(await spawnOne([say("… ", hold())], 0.3));
     expect(outcome).toEqual(["Failed (interrupted)"]);
-    expect(text).toContain("Timed out");
+    expect(text).toContain("Timed out after 0.3 s.");
+    expect(state).toEqual({ kind: "failed", error: "Timed out", errorKind: "interrupted" });
+  });
+
+  test("when the time is over that the system gives to a task without a limit of its own", async () => {
+    const hasty = await startSystem({ hasSandbox: false, env: { SUB_AGENT_TIMEOUT_SECONDS: "1" } });
+    const family = await spawnFamily(hasty, [
+      { script: [say("… ", hold())] },
+      { script: [say("… ", hold())], timeoutSeconds: 0.5 },
+    ]);
+    const { text } = await family.report();
+    expect(outcomesIn(text)).toEqual(["Failed (interrupted)", "Failed (interrupted)"]);
+    expect(text).toMatch(/Task 1: .*\n.*Timed out after 1 s\.[^]*Task 2: .*\n.*Timed out after 0\.5 s\./);
+    const [asked] = hasty.model.requestsOf(family.names.parent);
+    expect(JSON.stringify(asked?.body.tools)).toContain("default 1, at most 86400");
   });
 
   test("before its timeout, which then has no effect", async () => {

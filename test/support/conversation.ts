@@ -17,9 +17,7 @@ import { createInputFor, startOperation } from "./create-input.ts";
 import type { System } from "./system.ts";
 import { deferred } from "./waiting.ts";
 
-export type CreateInputChanges = Partial<
-  Pick<contract.CreateInput, "mode"> & Pick<contract.CreateInput["config"], "sandbox">
->;
+export type CreateInputChanges = Partial<Pick<contract.CreateInput["config"], "initialMode" | "sandbox">>;
 
 type Handle = ReturnType<Client["workflow"]["getHandle"]>;
 
@@ -37,12 +35,11 @@ export class TestConversation {
     const conversation = new TestConversation(system);
     reportOnFailure(conversation);
     const createInput = createInputFor(system, conversation.id);
-    const { mode = createInput.mode, sandbox = createInput.config.sandbox } = changes;
     await conversation.#committed(
       system.temporal.workflow.executeUpdateWithStart(contract.openUpdate, {
         startWorkflowOperation: startOperation(system, {
           conversationId: conversation.id,
-          createInput: { ...createInput, mode, config: { ...createInput.config, sandbox } },
+          createInput: { ...createInput, config: { ...createInput.config, ...changes } },
         }),
       }),
     );

@@ -19,9 +19,9 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   llm: ["machine", "protocol", "images"],
   tools: ["machine", "sandbox", "images"],
   activities: ["machine", "protocol", "db", "llm", "tools", "sandbox"],
-  "config.ts": ["protocol", "llm"],
+  "config.ts": ["machine", "protocol", "llm"],
   worker: ["protocol"],
-  "worker.ts": ["protocol", "db", "llm", "sandbox", "activities", "config.ts", "worker"],
+  "worker.ts": ["machine", "protocol", "db", "llm", "tools", "sandbox", "activities", "config.ts", "worker"],
   api: ["machine", "protocol", "db", "llm", "images", "config.ts"],
   // It imports only the API's checks: Temporal's Web UI is behind the same checks.
   local: ["machine", "protocol", "db", "api", "config.ts"],

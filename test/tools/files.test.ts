@@ -4,8 +4,7 @@ import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../machine/message.ts";
-import { toolsFor } from "../../tools/registry.ts";
-import { callTool as call, failure, temporaryDirectory } from "./support.ts";
+import { callTool as call, failure, temporaryDirectory, toolsFor } from "./support.ts";
 
 describe("read", () => {
   test("numbers lines, from an offset, up to a limit, and says how to go on", async () => {

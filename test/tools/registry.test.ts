@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { WRITING_TOOLS } from "../../machine/control-tools.ts";
 import type { Json } from "../../machine/message.ts";
-import { requestModeUpgrade, spawnAgents, submitResult } from "../../tools/control.ts";
-import { runTool, toolsFor } from "../../tools/registry.ts";
-import { callTool, makeContext, temporaryDirectory, textOf } from "./support.ts";
+import { submitResult } from "../../tools/control.ts";
+import { describeTools, runTool } from "../../tools/registry.ts";
+import { callTool, makeContext, temporaryDirectory, textOf, toolsFor } from "./support.ts";
 
 const names = (isSubAgent: boolean) => toolsFor({ isSubAgent }).map((tool) => tool.name);
 
@@ -32,6 +32,11 @@ describe("the tools of a conversation", () => {
     const [bash, , write] = toolsFor({ isSubAgent: false });
     expect(bash?.description).toMatch(/Restricted mode.*read.*no network.*request_mode_upgrade/s);
     expect(write?.description).toMatch(/Disabled in Restricted mode.*request_mode_upgrade/);
+  });
+
+  test("spawn_agents says how long a sub-agent may take that is given no time", () => {
+    const [spawn] = describeTools({ subAgentTimeoutSeconds: 90 })({ isSubAgent: false }).slice(-1);
+    expect(JSON.stringify(spawn?.inputSchema)).toContain("default 90, at most 86400");
   });
 
   test("every field of every input is described", () => {
@@ -87,7 +92,7 @@ describe("the tools of a conversation", () => {
   });
 
   test("schemas are plain JSON Schemas of objects", () => {
-    for (const tool of [...toolsFor({ isSubAgent: false }), requestModeUpgrade, spawnAgents, submitResult]) {
+    for (const tool of [...toolsFor({ isSubAgent: false }), submitResult]) {
       expect(tool.inputSchema).toMatchObject({ type: "object", additionalProperties: false });
       expect(tool.inputSchema).not.toHaveProperty("$schema");
       expect(JSON.parse(JSON.stringify(tool.inputSchema))).toEqual(tool.inputSchema);

@@ -4,8 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { Json } from "../../machine/message.ts";
-import { runTool } from "../../tools/registry.ts";
+import { DEFAULT_LIMITS } from "../../machine/context.ts";
+import { describeTools, runTool } from "../../tools/registry.ts";
 import type { ToolContext, ToolRun } from "../../tools/tool.ts";
+
+export const toolsFor = describeTools(DEFAULT_LIMITS);
 
 /** An empty directory that is gone after the test. */
 export async function temporaryDirectory(): Promise<string> {
@@ -18,6 +21,7 @@ export async function makeContext(changes: Partial<ToolContext> = {}): Promise<T
   return {
     cwd: changes.cwd ?? (await temporaryDirectory()),
     mode: "unrestricted",
+    isSubAgent: false,
     signal: new AbortController().signal,
     ...changes,
   };

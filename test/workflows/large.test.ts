@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall, type Part } from "../../local/scripted/script.ts";
 import type { Conversation } from "../../machine/conversation.ts";
+import { DIFF_BYTES, jsonBytes } from "../../machine/size.ts";
 import { sendMessageSignal } from "../../protocol/workflow.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily } from "../support/family.ts";
@@ -174,7 +175,7 @@ describe("an answer", () => {
   test("fits in one piece with the largest allowed contents of every kind", async () => {
     const names = Array.from({ length: 250 }, () => toolCall("n".repeat(200), {}));
     const { conversation, release } = await asking(
-      toolCall("write", { path: randomUUID(), content: "x".repeat(319_000) }),
+      toolCall("write", { path: randomUUID(), content: `${"x".repeat(98)}\n`.repeat(3_190) }),
       "y".repeat(330_000),
       ...names,
     );
@@ -183,6 +184,10 @@ describe("an answer", () => {
     await finished(conversation);
     const results = await conversation.results();
     expect(results.map(({ status }) => status)).toEqual(["completed", ...names.map(() => "failed")]);
+    const [written] = (await conversation.messages()).flatMap((message) =>
+      message.type === "tool" ? [message.display] : [],
+    );
+    expect(jsonBytes(written)).toBeGreaterThan(DIFF_BYTES - 1_000);
     const largest = await largestInput(conversation);
     expect(largest).toBeGreaterThan(LIMIT / 2);
     expect(largest).toBeLessThan(LIMIT);

@@ -140,7 +140,7 @@ test("a Stop right after a reset puts a conversation that only looks busy to idl
 
 test("an approval right after a reset is taken, though the workflow has forgotten that it asked", async () => {
   const conversation = await TestConversation.open(system, {
-    mode: "restricted",
+    initialMode: "restricted",
     sandbox: { kind: "available", abi: 7 },
   });
   const tag = system.model.script(randomUUID(), [

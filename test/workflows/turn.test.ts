@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
-import { fail, say, toolCall } from "../../local/scripted/script.ts";
+import { fail, rateLimited, say, toolCall } from "../../local/scripted/script.ts";
 import { sendMessageUpdate } from "../../protocol/workflow.ts";
 import { textOf, TestConversation } from "../support/conversation.ts";
 import { startOperation } from "../support/create-input.ts";
@@ -109,6 +109,19 @@ test("a cancelled request is closed upstream, nothing of it is kept, and a resen
   expect(texts).toContain("new reply");
   expect(texts).not.toContain("old reply");
   expect(system.model.requestsOf(name)).toHaveLength(2);
+});
+
+test("a provider that asks for an hour's patience ends the run at once, and the error says when to try again", async () => {
+  const conversation = await TestConversation.open(system);
+  const name = randomUUID();
+  await conversation.send(`go ${system.model.script(name, [rateLimited(3_600), say("Better.")])}`);
+  expect(await conversation.untilState("error")).toMatchObject({
+    errorKind: "rate_limit",
+    message: expect.stringMatching(
+      /limit was reached\. Try again after \d{4}-\d\d-\d\d \d\d:\d\d UTC\.$/,
+    ) as string,
+  });
+  expect(system.model.requestsOf(name)).toHaveLength(1);
 });
 
 test("a request is tried three times with backoff, then the state is error; the next message recovers", async () => {
