@@ -56,7 +56,7 @@ const waiting = (name: string): string =>
   `echo $$ > ${name}.pid; until [ -e ${name}.go ]; do sleep 0.02; done`;
 
 test("REQ-BED-007: a message is stored before the model is asked, and an answer before its tool runs", async () => {
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   await conversation.until(() => true);
   const tool = countedTool(system);
   const held = hold();
@@ -190,7 +190,7 @@ test.concurrent(
 test.concurrent(
   "REQ-BED-003, 004: calls run one by one in the order requested; every result, a failure too, goes to the model",
   async () => {
-    const conversation = await TestConversation.open(system);
+    const conversation = await TestConversation.open(system, "unrestricted");
     const name = randomUUID();
     const calls = [
       toolCall("bash", { command: `${waiting(name)}; echo one >> ${name}` }, `first_${name}`),
@@ -278,7 +278,7 @@ test.concurrent(
 test.concurrent(
   "REQ-BED-005: a Stop among tools keeps finished results, kills the running tool and its children, skips the rest, and the model accepts the history",
   async () => {
-    const conversation = await TestConversation.open(system);
+    const conversation = await TestConversation.open(system, "unrestricted");
     const name = randomUUID();
     const tree = `sleep 300 & echo $! > ${name}.child; echo begun; ${waiting(name)}`;
     const tag = system.model.script(name, [
