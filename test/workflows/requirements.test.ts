@@ -17,7 +17,6 @@ import { EventReader, type Received } from "../api/sse.ts";
 import { bodyOf, problemOf, startApiOn } from "../api/support.ts";
 import { textOf, TestConversation } from "../support/conversation.ts";
 import { isDead, pidIn } from "../support/processes.ts";
-import { until } from "../support/waiting.ts";
 import { startSystem } from "../support/system.ts";
 import { countedTool } from "./counted-tool.ts";
 
@@ -226,7 +225,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  "REQ-BED-005: a Stop ends a request at once, at any point of its answer, and nothing of it is kept",
+  "REQ-BED-005: a Stop ends a request at any point of its answer, before the provider says more, and nothing of it is kept",
   async () => {
     const holds = [hold(), hold(), hold()] as const;
     const { name, tag } = scripted(
@@ -239,13 +238,11 @@ test.concurrent(
     for (const [index, held] of holds.entries()) {
       await conversation.send(`go ${tag}`);
       await held.reached;
-      const before = performance.now();
       await conversation.cancel();
       await conversation.untilState("idle");
       const request = system.model.requestsOf(name)[index];
       await request?.ended;
       expect(request?.closedByClient).toBe(true);
-      expect((request?.endedAt ?? Infinity) - before).toBeLessThan(2_000);
     }
     expect(await conversation.types()).toEqual(holds.flatMap(() => ["user", "run_stop"]));
     expect((await conversation.stored()).conversation.usage).toMatchObject({
@@ -296,7 +293,7 @@ test.concurrent(
     ];
     await conversation.cancel();
     await conversation.untilState("idle");
-    await until(() => pids.every(isDead));
+    expect(pids.filter((pid) => !isDead(pid))).toEqual([]);
     const results = await conversation.results();
     expect(results.map((result) => result.status)).toEqual(["completed", "cancelled", "skipped"]);
     expect(results.map(textOf)).toEqual([
