@@ -198,7 +198,7 @@ class Journey {
     }
   }
 
-  /** REQ-BED-021: the conversation refuses a message and says how to go on; that way works. */
+  /** REQ-BED-021: the conversation refuses a message and says how to go on; that way works, up to the model. */
   async checkEnd(): Promise<void> {
     const { talk, way, out } = this;
     const refused = await talk.send("And now?");
@@ -214,6 +214,23 @@ class Journey {
       cwd: product.cwd,
       state: { kind: "idle" },
     });
+    const key = `${talk.id}, continued`;
+    const idle = next.nextState("idle");
+    await next.send(`Go on. ${product.model.script(key, () => say("I go on."))}`);
+    await idle;
+    const [request] = product.model.requestsOf(key);
+    const read = request?.body.messages.map(({ content }) => content) ?? [];
+    // The summary and the new message, and nothing else of the earlier conversation.
+    expect([way, read]).toEqual([
+      way,
+      [
+        [
+          { type: "text", text: expect.stringMatching(/continues an earlier one/) as string },
+          expect.objectContaining({ type: "text", text: expect.stringMatching(/^Go on\. /) as string }),
+        ],
+      ],
+    ]);
+    expect([way, JSON.stringify(read)]).toEqual([way, expect.stringContaining(out.summary)]);
     for (const each of [talk, next]) each.close();
   }
 }
