@@ -3,6 +3,8 @@
  * killed (`kill -9`) at each step. The steps are: during the request that fills the context, during the request for
  * the summary, and at the end. Whichever process dies, the conversation ends once, with the summary of its way.
  */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import type { MessagesRequest, StopReason } from "../../local/scripted/messages.ts";
@@ -182,6 +184,7 @@ class Journey {
     const answered = messages.filter(({ type }) => type === "agent").length;
     const hasAnswer = !/prompt is too long|body is too large|from an error/.test(this.way);
     expect([this.way, answered]).toEqual([this.way, hasAnswer ? 1 : 0]);
+    expect([this.way, existsSync(join(product.cwd, "ran"))]).toEqual([this.way, false]);
   }
 
   /** Each request has no tools, has the history as text, and names the calls that were not executed. */

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
-import { say, toolCall, type Answer } from "../../local/scripted/script.ts";
+import { answer, say, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily, spawning } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
@@ -89,7 +89,7 @@ describe("sub-agents", () => {
     const family = await spawnFamily(
       system,
       [
-        { script: [say("I give up."), say("Really."), say("No.")] },
+        { script: [answer(["Too much."], { usage: { input_tokens: 950_000 } })] },
         { script: [say("… ", held, submit("late"))] },
       ],
       {
@@ -107,13 +107,13 @@ describe("sub-agents", () => {
     expect(existsSync(file)).toBe(false);
     held.release();
     const first = await family.report();
-    expect(outcomesIn(first.text)).toEqual(["Failed (unknown)", "Succeeded"]);
+    expect(outcomesIn(first.text)).toEqual(["Failed (context_exhausted)", "Succeeded"]);
     expect((await family.report(2)).text).toContain("found");
     await family.parent.untilState("idle");
     expect(existsSync(file)).toBe(true);
     // The model asks for the replacement after it has read of the failure.
     const [, reading] = system.model.requestsOf(family.names.parent);
-    expect(JSON.stringify(reading?.body.messages.at(-1))).toContain("Failed (unknown)");
+    expect(JSON.stringify(reading?.body.messages.at(-1))).toContain("Failed (context_exhausted)");
     expect((await family.parent.results()).map(({ name }) => name)).toEqual([
       "spawn_agents",
       "bash",
