@@ -11,7 +11,15 @@ import { hold } from "../../local/scripted/cues.ts";
 import { readImageHeader } from "../../local/scripted/images.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import type { ImageBlock, Message } from "../../machine/message.ts";
-import { encodedImage, sentImage, type Format } from "../support/images.ts";
+import {
+  asSent,
+  encodedImage,
+  markedImage,
+  quartersOf,
+  sentImage,
+  type Colour,
+  type Format,
+} from "../support/images.ts";
 import { startSystem } from "../support/system.ts";
 import { EventReader } from "./sse.ts";
 import { bodyOf, problemOf, serveApi, startApiOn } from "./support.ts";
@@ -60,27 +68,43 @@ const imagesOf = (messages: readonly Message[]): readonly ImageBlock[] =>
       : [],
   );
 
-/** Media types and sizes of the images of a request, as the provider read them. */
-function imagesIn(request: { readonly json: unknown }): string[] {
-  const found: string[] = [];
+/** The images of a request, in order. */
+function filesIn(request: { readonly json: unknown }): Buffer[] {
+  const found: Buffer[] = [];
   JSON.stringify(request.json, (_, value: unknown) => {
     if (typeof value === "object" && value !== null && "media_type" in value && "data" in value) {
-      const header = readImageHeader(Buffer.from(String(value.data), "base64"));
-      found.push(`${header?.mediaType ?? "unreadable"} ${header?.width ?? 0}x${header?.height ?? 0}`);
+      found.push(Buffer.from(String(value.data), "base64"));
     }
     return value;
   });
   return found;
 }
 
+/** Media types and sizes of the images of a request, as the provider read them. */
+const imagesIn = (request: { readonly json: unknown }): string[] => filesIn(request).map(headerOf);
+
+function headerOf(file: Buffer): string {
+  const header = readImageHeader(file);
+  return `${header?.mediaType ?? "unreadable"} ${header?.width ?? 0}x${header?.height ?? 0}`;
+}
+
+const WHITE: Colour = [255, 255, 255];
+const RED: Colour = [210, 30, 30];
+const GREEN: Colour = [30, 150, 30];
+const BLUE: Colour = [30, 60, 210];
+const GREY: Colour = [120, 120, 120];
+
 const refusals = () => system.model.requests.filter(({ refusal }) => refusal !== null);
 
 describe("a message with images", () => {
-  test("reaches the model in its own format, scaled to the limit, and the person can read it back", async () => {
+  test("reaches the model as the person sent it, in its own format, scaled to the limit, and the person can read it back", async () => {
     const { key, tag } = script(say("A square, and others."));
     const formats: readonly Format[] = ["png", "jpeg", "gif", "webp"];
+    const colours: readonly Colour[] = [RED, GREEN, BLUE, GREY];
     const images = await Promise.all(
-      formats.map((format) => sentImage(format, { width: 2000, height: 1000 })),
+      formats.map(async (format, n) =>
+        asSent(format, await markedImage(format, colours[n] ?? GREY, 2000, 1000)),
+      ),
     );
     const id = await create();
     const events = await follow(id);
@@ -89,18 +113,22 @@ describe("a message with images", () => {
     await events.cancel();
 
     const [request] = system.model.requestsOf(key);
-    expect(imagesIn(request ?? { json: null })).toEqual(formats.map((format) => `image/${format} 1568x784`));
+    const received = filesIn(request ?? { json: null });
+    expect(received.map(headerOf)).toEqual(formats.map((format) => `image/${format} 1568x784`));
+    expect(await Promise.all(received.map(quartersOf))).toEqual(
+      colours.map((colour) => [WHITE, colour, colour, colour]),
+    );
     const stored = imagesOf(await messagesOf(id));
     expect(stored.map(({ mediaType, width, height }) => [mediaType, width, height])).toEqual(
       formats.map((format) => [`image/${format}`, 1568, 784]),
     );
-    for (const { hash, mediaType } of stored) {
+    for (const [n, { hash, mediaType }] of stored.entries()) {
       const response = await get(at(id, `/images/${hash}`));
       expect([response.status, response.headers.get("content-type")]).toEqual([200, mediaType]);
       expect(response.headers.get("cache-control")).toBe("private, max-age=31536000, immutable");
       expect(response.headers.get("x-content-type-options")).toBe("nosniff");
-      const bytes = Buffer.from(await response.arrayBuffer());
-      expect(readImageHeader(bytes)).toEqual({ mediaType, width: 1568, height: 784 });
+      // The person sees what the model saw.
+      expect(received[n]?.equals(Buffer.from(await response.arrayBuffer()))).toBe(true);
     }
   });
 

@@ -3,7 +3,7 @@
  * person can make it Unrestricted, and can take that back at any time.
  */
 import { randomUUID } from "node:crypto";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { say, toolCall, type MessageAnswer } from "../../local/scripted/script.ts";
@@ -50,18 +50,33 @@ describe.skipIf(!available)("Restricted mode", async () => {
   test("tools read and do not write, and each says why", async () => {
     const conversation = await create();
     const name = randomUUID();
+    const [touched, written] = [`${name}.touched`, `${name}.written`];
+    const [edited, patched] = [`${name}.edited`, `${name}.patched`];
+    writeFileSync(join(system.cwd, edited), "old");
+    /** The files of this test, with their contents. */
+    const files = () =>
+      Object.fromEntries(
+        readdirSync(system.cwd)
+          .filter((file) => file.startsWith(name))
+          .map((file) => [file, readFileSync(join(system.cwd, file), "utf8")]),
+      );
+    const writing = () => [
+      touch(touched),
+      toolCall("write", { path: written, content: "x" }),
+      toolCall("edit", { path: edited, oldText: "old", newText: "new" }),
+      toolCall("patch", { path: patched, edits: [{ operation: "overwrite", content: "x" }] }),
+    ];
     const calls = [
-      touch(name),
-      toolCall("write", { path: name, content: "x" }),
-      toolCall("edit", { path: "/etc/hostname", oldText: "a", newText: "b" }),
-      toolCall("patch", { path: name, edits: [{ type: "overwrite", content: "x" }] }),
+      ...writing(),
       toolCall("read", { path: "/etc/hostname" }),
       toolCall("bash", { command: "head -c 3 /etc/hostname > /dev/null && ls / > /dev/null && echo seen" }),
       toolCall("find", { pattern: "*" }),
       toolCall("read", { path: "/proc/self/environ" }),
       toolCall("grep", { pattern: "ANTHROPIC", path: "/proc/self/environ" }),
     ];
-    await conversation.send(`go ${system.model.script(name, [say(...calls), say("I see.")])}`);
+    const id = `toolu_${name.replaceAll("-", "")}`;
+    const answers = [say(...calls), say("I see."), say(upgrade(id), ...writing()), say("There.")];
+    await conversation.send(`go ${system.model.script(name, answers)}`);
     await conversation.untilState("idle");
     const [bash, write, edit, patch, read, look, find, environ, grep] = await outcomes(conversation);
     // The kernel's error, once: the command was neither retried nor worked around.
@@ -81,7 +96,17 @@ describe.skipIf(!available)("Restricted mode", async () => {
       "completed",
     ]);
     expect([environ?.status, grep?.status]).toEqual(["failed", "failed"]);
-    expect(existsSync(join(system.cwd, name))).toBe(false);
+    expect(files()).toEqual({ [edited]: "old" });
+
+    // The same calls do write when the person has approved: nothing but the mode kept them from it.
+    await conversation.send("Then ask.");
+    await conversation.untilState("awaiting_mode_approval");
+    await decide(conversation, id, "approve");
+    await conversation.untilState("idle");
+    expect((await outcomes(conversation)).slice(-4).map(({ status }) => status)).toEqual(
+      new Array(4).fill("completed"),
+    );
+    expect(files()).toEqual({ [touched]: "", [written]: "x", [edited]: "new", [patched]: "x" });
   });
 
   test("an approval makes it Unrestricted, the rest of the round goes on, and the model reads of it", async () => {
@@ -165,7 +190,7 @@ describe.skipIf(!available)("Restricted mode", async () => {
     const patient = toolCall("bash", {
       command: `touch ${running}; until [ -e ${running}.go ]; do sleep 0.02; done; touch ${running}.done`,
     });
-    const write = toolCall("patch", { path: next, edits: [{ type: "overwrite", content: "x" }] });
+    const write = toolCall("patch", { path: next, edits: [{ operation: "overwrite", content: "x" }] });
     const { id } = await asking(conversation, say(patient, touch(next), write), say("Done."));
     await decide(conversation, id, "approve");
     await until(() => existsSync(join(system.cwd, running)));

@@ -22,7 +22,7 @@ const submitted = toolCall("submit_result", { result: "done" });
 const NEEDS = /Landlock.*Linux 5\.13/;
 
 describe("a host without Landlock", async () => {
-  const system = await startSystem({ workers: 0 });
+  const system = await startSystem({ workers: 0, hasSandbox: false });
   const { get, send } = startApiOn(system);
 
   test("makes every conversation Unrestricted, and log, probes and API say why", async () => {
@@ -81,7 +81,7 @@ describe("a host without Landlock", async () => {
 
   test("a sub-agent of a Restricted conversation does not get more rights than its parent", async () => {
     const file = randomUUID();
-    const parent = await TestConversation.open(system, { initialMode: "restricted" });
+    const parent = await TestConversation.open(system, "restricted");
     const touch = say(toolCall("bash", { command: `touch ${file}` }));
     const family = await spawnFamily(system, [{ script: [touch, say(submitted)] }], { parent });
     await family.report();

@@ -10,7 +10,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { WorkflowNotFoundError } from "@temporalio/client";
 import { expect, onTestFinished, test } from "vitest";
-import { createInputFor } from "../support/create-input.ts";
+import { createInputFor, NO_SANDBOX } from "../support/create-input.ts";
 import { portsOf, type Port } from "../support/ports.ts";
 import { familyOf } from "../support/processes.ts";
 import { startProduct, type Product } from "../support/product.ts";
@@ -181,7 +181,7 @@ async function partOf(port: Port): Promise<Part> {
 /** An order that Temporal's HTTP API once took from any page: an Unrestricted conversation with a command. */
 function orders(product: Product, id: string, file: string): Asked {
   const config = { toolHost: hostname(), model: "scripted-demo", taskQueue: "conversations" };
-  const createInput = createInputFor({ config, cwd: product.cwd }, id);
+  const createInput = createInputFor({ config, cwd: product.cwd, sandbox: NO_SANDBOX }, id);
   const message = { messageId: randomUUID(), text: `run: touch ${file}` };
   return {
     method: "POST",

@@ -15,7 +15,7 @@ import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import { PayloadSignature } from "../../protocol/payload-signature.ts";
 import * as contract from "../../protocol/workflow.ts";
-import { createInputFor } from "../support/create-input.ts";
+import { createInputFor, NO_SANDBOX } from "../support/create-input.ts";
 import { startProduct, type Product } from "../support/product.ts";
 import { Talk } from "../support/talk.ts";
 import { eventually, temporaryFolder } from "./support.ts";
@@ -56,6 +56,7 @@ function changing({ payloadKey }: Product): DataConverter {
 const place = () => ({
   config: { toolHost: hostname(), model: "claude-opus-4-8", taskQueue: contract.CONVERSATIONS_QUEUE },
   cwd: product.cwd,
+  sandbox: NO_SANDBOX,
 });
 
 /** Scripts an answer of the model that touches a file; returns the message that asks for it. */

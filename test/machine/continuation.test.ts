@@ -163,7 +163,15 @@ describe("the summary", () => {
 
 describe("a continuation by hand", () => {
   test.for([idle, errorState])("starts from $kind, at any usage", (state) => {
-    expect(expectOutcome(state, trigger).state.kind).toBe("awaiting_continuation");
+    // Of a window of 100,000: nothing, below the warning and at it, below the threshold, at it and beyond.
+    for (const tokens of [0, 79_999, 80_000, 89_999, 90_000, 120_000]) {
+      const { usage: counted } = conversationIn(state);
+      const lastUsage = usage(tokens);
+      const before = { usage: { ...counted, contextUsed: tokens }, lastUsage, warned: tokens >= 80_000 };
+      const step = expectOutcome(conversationIn(state, before), trigger);
+      expect(inState(step, "awaiting_continuation")).toMatchObject({ attempt: 1, triggerUsage: lastUsage });
+      expect(orderOf(step, "request_continuation").rejectedToolCalls).toEqual([]);
+    }
   });
 
   test("A manual continuation from idle stores no run_stop", () => {

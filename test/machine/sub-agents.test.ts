@@ -28,6 +28,7 @@ import {
   requesting,
   spawnCall,
   submitCall,
+  usage,
 } from "./states.ts";
 import {
   expectNothing,
@@ -242,6 +243,9 @@ describe("a sub-agent", () => {
     for (const state of [idle, requesting(), completed]) {
       expectReject(state, trigger, "sub_agent_read_only", SUB_AGENT);
     }
+    const full = expectOutcome(requesting(), response([call("t1")], { usage: usage(90_000) }), SUB_AGENT);
+    expect(full.state).toMatchObject({ kind: "failed", errorKind: "context_exhausted" });
+    expect(full.orders).toEqual([]);
   });
 
   test("fails when it makes too many requests", () => {

@@ -3,6 +3,8 @@
  * killed (`kill -9`) at each step. The steps are: during the request that fills the context, during the request for
  * the summary, and at the end. Whichever process dies, the conversation ends once, with the summary of its way.
  */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import type { MessagesRequest, StopReason } from "../../local/scripted/messages.ts";
@@ -182,6 +184,7 @@ class Journey {
     const answered = messages.filter(({ type }) => type === "agent").length;
     const hasAnswer = !/prompt is too long|body is too large|from an error/.test(this.way);
     expect([this.way, answered]).toEqual([this.way, hasAnswer ? 1 : 0]);
+    expect([this.way, existsSync(join(product.cwd, "ran"))]).toEqual([this.way, false]);
   }
 
   /** Each request has no tools, has the history as text, and names the calls that were not executed. */
@@ -198,7 +201,7 @@ class Journey {
     }
   }
 
-  /** REQ-BED-021: the conversation refuses a message and says how to go on; that way works. */
+  /** REQ-BED-021: the conversation refuses a message and says how to go on; that way works, up to the model. */
   async checkEnd(): Promise<void> {
     const { talk, way, out } = this;
     const refused = await talk.send("And now?");
@@ -214,6 +217,23 @@ class Journey {
       cwd: product.cwd,
       state: { kind: "idle" },
     });
+    const key = `${talk.id}, continued`;
+    const idle = next.nextState("idle");
+    await next.send(`Go on. ${product.model.script(key, () => say("I go on."))}`);
+    await idle;
+    const [request] = product.model.requestsOf(key);
+    const read = request?.body.messages.map(({ content }) => content) ?? [];
+    // The summary and the new message, and nothing else of the earlier conversation.
+    expect([way, read]).toEqual([
+      way,
+      [
+        [
+          { type: "text", text: expect.stringMatching(/continues an earlier one/) as string },
+          expect.objectContaining({ type: "text", text: expect.stringMatching(/^Go on\. /) as string }),
+        ],
+      ],
+    ]);
+    expect([way, JSON.stringify(read)]).toEqual([way, expect.stringContaining(out.summary)]);
     for (const each of [talk, next]) each.close();
   }
 }

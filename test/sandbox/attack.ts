@@ -13,6 +13,8 @@ export type Attack = {
   readonly onlyRoot?: true;
   /** The attack is skipped where this command fails in Unrestricted mode. */
   readonly onlyIf?: string;
+  /** Kernels and machines may lack what it needs. It is skipped where it fails in Unrestricted mode itself. */
+  readonly mayBeMissing?: true;
 };
 
 export type Group = { readonly changesFiles: boolean; readonly attacks: readonly Attack[] };

@@ -75,6 +75,7 @@ export const ATTACKS: Groups = {
         script: perl(
           'socket(S, AF_INET, SOCK_STREAM, 0) && send(S, "x", 0x20000000, sockaddr_in($ENV{TCP}, inet_aton("127.0.0.1"))) or die $!',
         ),
+        mayBeMissing: true,
       },
       { name: "listening", script: perl("socket(S, AF_INET, SOCK_STREAM, 0) && listen(S, 1) or die $!") },
       {
@@ -83,12 +84,21 @@ export const ATTACKS: Groups = {
           "socket(S, AF_INET, SOCK_STREAM, 0) && bind(S, sockaddr_in(0, INADDR_LOOPBACK)) or die $!",
         ),
       },
-      { name: "multipath TCP", script: perl("socket(S, AF_INET, SOCK_STREAM, 262) or die $!") },
+      {
+        name: "multipath TCP",
+        script: perl("socket(S, AF_INET, SOCK_STREAM, 262) or die $!"),
+        mayBeMissing: true,
+      },
       { name: "raw packets", script: perl("socket(S, 17, SOCK_RAW, 0) or die $!"), onlyRoot: true },
-      { name: "a virtual machine's socket", script: perl("socket(S, 40, SOCK_STREAM, 0) or die $!") },
+      {
+        name: "a virtual machine's socket",
+        script: perl("socket(S, 40, SOCK_STREAM, 0) or die $!"),
+        mayBeMissing: true,
+      },
       {
         name: "io_uring",
         script: perl(`my $p = "\\0" x 120; syscall(${nr("io_uring_setup")}, 1, $p) >= 0 or die $!`),
+        mayBeMissing: true,
       },
       { name: "netlink", script: perl("socket(S, 16, SOCK_RAW, 0) or die $!") },
       {
@@ -146,7 +156,7 @@ export const ATTACKS: Groups = {
       { name: "processors", script: "taskset -p 1 $VICTIM && echo SUCCESS", needs: "taskset" },
       { name: "input and output", script: "ionice -c 3 -p $VICTIM && echo SUCCESS", needs: "ionice" },
       { name: "limits", script: "prlimit --pid $VICTIM --nofile=100:100 && echo SUCCESS", needs: "prlimit" },
-      { name: "priority", script: "renice 5 -p $VICTIM && echo SUCCESS", needs: "renice" },
+      { name: "priority", script: "renice 19 -p $VICTIM && echo SUCCESS", needs: "renice" },
       { name: "a stop", script: "kill -STOP $VICTIM && kill -CONT $VICTIM && echo SUCCESS" },
       { name: "a kill", script: "kill -9 $VICTIM; sleep 0.2", succeeded: (arena) => !arena.victimIsAlive },
     ],
@@ -154,7 +164,12 @@ export const ATTACKS: Groups = {
   "5. other namespaces": {
     changesFiles: false,
     attacks: [
-      { name: "a user namespace", script: "unshare -Ur true && echo SUCCESS", needs: "unshare" },
+      {
+        name: "a user namespace",
+        script: "unshare -Ur true && echo SUCCESS",
+        needs: "unshare",
+        mayBeMissing: true,
+      },
       {
         name: "a mount",
         script: "unshare -m mount -t tmpfs none folder && echo SUCCESS",
@@ -166,17 +181,24 @@ export const ATTACKS: Groups = {
         script: perl(
           `my $pid = syscall(${nr("clone")}, 0x10000011, 0, 0, 0, 0); die $! if $pid < 0; exit 0 if $pid == 0`,
         ),
+        mayBeMissing: true,
       },
-      { name: "a key ring", script: perl(`syscall(${nr("keyctl")}, 0, -3, 1) > 0 or die $!`) },
+      {
+        name: "a key ring",
+        script: perl(`syscall(${nr("keyctl")}, 0, -3, 1) > 0 or die $!`),
+        mayBeMissing: true,
+      },
       {
         name: "shared memory of System V",
         script: perl(`syscall(${nr("shmget")}, 0, 4096, 01600) >= 0 or die $!`),
+        mayBeMissing: true,
       },
       {
         name: "a semaphore of System V",
         script: perl(
           `my $id = syscall(${nr("semget")}, 0, 1, 01666); my $op = pack("SsS", 0, 3, 0); syscall(${nr("semtimedop")}, $id < 0 ? 0 : $id, $op, 1, 0) == 0 or die $!; syscall(${nr("semctl")}, $id, 0, 0)`,
         ),
+        mayBeMissing: true,
       },
       {
         name: "a lease on a file",

@@ -1,26 +1,18 @@
 /** A cancel of the parent at each stage of its sub-agents: all of them end, and only then is the parent idle. */
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, rateLimited, say, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { archiveUpdate, removeUpdate } from "../../protocol/workflow.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
-import { isDead, pidIn } from "../support/processes.ts";
+import { lastingCommand } from "../support/lasting.ts";
 import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
 
-const system = await startSystem({ hasSandbox: false });
+const system = await startSystem();
 
 const submit = (result: string) => toolCall("submit_result", { result });
-
-/** A long command that traps every signal that it can, and the id of its shell. */
-function lasting() {
-  const file = join(system.cwd, randomUUID());
-  const command = `trap "" TERM HUP; (setsid sleep 300 &); echo $$ > ${file}; while :; do sleep 1; done`;
-  return { call: toolCall("bash", { command }), pid: () => pidIn(file) };
-}
 
 /** Waits until no sub-agent that has a row has an open workflow. Returns the kinds of their states. */
 async function expectEnded(family: Family): Promise<readonly string[]> {
@@ -38,7 +30,15 @@ async function closed(ask: () => Promise<boolean>): Promise<void> {
 }
 
 const stages: Readonly<
-  Record<string, () => { readonly script: readonly Answer[]; readonly met: (n: Family) => Promise<unknown> }>
+  Record<
+    string,
+    () => {
+      readonly script: readonly Answer[];
+      readonly met: (family: Family) => Promise<unknown>;
+      /** What runs there. */
+      readonly processes?: () => readonly string[];
+    }
+  >
 > = {
   "in a request": () => {
     const held = hold();
@@ -52,8 +52,12 @@ const stages: Readonly<
       ),
   }),
   "in a tool": () => {
-    const { call, pid } = lasting();
-    return { script: [say("Now. ", call), say(submit("never"))], met: pid };
+    const lasting = lastingCommand();
+    return {
+      script: [say("Now. ", lasting.call), say(submit("never"))],
+      met: lasting.running,
+      processes: lasting.processes,
+    };
   },
   reminded: () => {
     const held = hold();
@@ -63,12 +67,12 @@ const stages: Readonly<
 
 describe("a cancel of the parent", () => {
   test.for(Object.entries(stages))("ends a sub-agent %s, before the parent is idle", async ([, stage]) => {
-    const { script, met } = stage();
+    const { script, met, processes = () => [] } = stage();
     const family = await spawnFamily(system, [{ script }], { calls: [toolCall("ls", {})] });
-    const found = await met(family);
+    await met(family);
     await Promise.all([family.parent.cancel(), family.parent.cancel()]);
     await family.parent.untilState("idle");
-    if (typeof found === "number") expect(isDead(found)).toBe(true);
+    expect(processes()).toEqual([]);
     expect(await expectEnded(family)).toEqual(["failed"]);
     const { status, text } = await family.report();
     expect(status).toBe("cancelled");
@@ -80,23 +84,23 @@ describe("a cancel of the parent", () => {
   });
 
   test("ends sub-agents at different stages, keeps finished ones, and starts none that wait for a place", async () => {
-    const { call, pid } = lasting();
+    const lasting = lastingCommand();
     const held = [hold(), hold(), hold(), hold(), hold(), hold()];
     const family = await spawnFamily(system, [
       { script: [say(submit("finished"))] },
       { script: [fail("authentication_error")] },
-      { script: [say("Now. ", call)] },
+      { script: [say("Now. ", lasting.call)] },
       ...held.map((one) => ({ script: [say("… ", one)] })),
       ...Array.from({ length: 7 }, () => ({ script: [say("… ", hold())] })),
     ]);
-    const shell = await pid();
+    await lasting.running();
     await Promise.all(held.map((one) => one.reached));
     await family.parent.until(
       ({ conversation: { state } }) => "finished" in state && state.finished.length === 2,
     );
     await family.parent.cancel();
     await family.parent.untilState("idle");
-    expect(isDead(shell)).toBe(true);
+    expect(lasting.processes()).toEqual([]);
     const kinds = await expectEnded(family);
     expect(kinds.filter((kind) => kind === "completed")).toHaveLength(1);
     expect(kinds.filter((kind) => kind !== "completed" && kind !== "failed")).toEqual([]);
@@ -143,15 +147,15 @@ describe("a cancel of the parent", () => {
 
 describe("sub-agents end with their parent", () => {
   test("archiving the parent stops and archives them, and a message brings them back", async () => {
-    const { call, pid } = lasting();
+    const lasting = lastingCommand();
     const family = await spawnFamily(system, [
-      { script: [say("Now. ", call)] },
+      { script: [say("Now. ", lasting.call)] },
       { script: [say(submit("done"))] },
     ]);
-    const shell = await pid();
+    await lasting.running();
     await family.parent.handle.executeUpdate(archiveUpdate, { args: [{ archived: true }] });
     await family.parent.until(({ archived }) => archived);
-    expect(isDead(shell)).toBe(true);
+    expect(lasting.processes()).toEqual([]);
     await expectEnded(family);
     const archived = async () =>
       Promise.all((await family.children()).map(async (child) => (await child.stored()).archived));
@@ -162,15 +166,15 @@ describe("sub-agents end with their parent", () => {
   });
 
   test("deleting the parent stops them and removes their rows", async () => {
-    const { call, pid } = lasting();
+    const lasting = lastingCommand();
     const family = await spawnFamily(system, [
-      { script: [say("Now. ", call)] },
+      { script: [say("Now. ", lasting.call)] },
       { script: [say(submit("done"))] },
     ]);
-    const shell = await pid();
+    await lasting.running();
     const { id } = await family.child(1);
     await family.parent.handle.executeUpdate(removeUpdate, { args: [{ remove: true }] });
-    expect(isDead(shell)).toBe(true);
+    expect(lasting.processes()).toEqual([]);
     expect(await family.children()).toEqual([]);
     const child = new TestConversation(system, id);
     await closed(async () => (await child.handle.describe()).status.name !== "RUNNING");
@@ -243,12 +247,12 @@ describe("sub-agents end with their parent", () => {
   });
 
   test("after the parent is terminated, they are cancelled, and it goes on with the next message", async () => {
-    const { call, pid } = lasting();
-    const family = await spawnFamily(system, [{ script: [say("Now. ", call)] }]);
-    const shell = await pid();
+    const lasting = lastingCommand();
+    const family = await spawnFamily(system, [{ script: [say("Now. ", lasting.call)] }]);
+    await lasting.running();
     await family.parent.handle.terminate("test");
     await (await family.child(1)).untilState("failed");
-    expect(isDead(shell)).toBe(true);
+    expect(lasting.processes()).toEqual([]);
     await family.parent.send("Go on.");
     await family.parent.untilState("idle");
     expect((await family.parent.results()).map(({ status }) => status)).toEqual(["interrupted"]);

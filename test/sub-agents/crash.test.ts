@@ -1,6 +1,5 @@
 /** Workers killed with sub-agents at different stages: no such death ends a sub-agent or loses its result. */
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { rateLimited, say, toolCall } from "../../local/scripted/script.ts";
@@ -9,25 +8,25 @@ import { CONVERSATION_WORKFLOW } from "../../protocol/workflow.ts";
 import { TestConversation, textOf } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
 import { createInputFor } from "../support/create-input.ts";
-import { isDead, pidIn } from "../support/processes.ts";
+import { lastingCommand, type LastingCommand } from "../support/lasting.ts";
 import { startSystem, type System } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
-import { withoutLandlock } from "../support/without-landlock.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 
 const SLOW = 120_000;
 const submit = (result: string) => toolCall("submit_result", { result });
 
 /** Sub-agents in a request, in a tool, before another attempt, reminded, finished, and two that wait for a place. */
-async function atEveryStage(system: System): Promise<{ readonly family: Family; readonly pid: number }> {
-  const file = join(system.cwd, randomUUID());
-  const command = `echo ran >> ${file}.runs; (setsid sleep 300 &); echo $$ > ${file}; sleep 300`;
+async function atEveryStage(
+  system: System,
+): Promise<{ readonly family: Family; readonly lasting: LastingCommand }> {
+  const lasting = lastingCommand();
   const [asking, reminded, first, second, third] = [hold(), hold(), hold(), hold(), hold()];
   const family = await spawnFamily(
     system,
     [
       { script: (_request, n) => (n === 1 ? say("half ", asking) : say(submit("asked again"))) },
-      { script: [say("Now. ", toolCall("bash", { command })), say(submit("went on"))] },
+      { script: [say("Now. ", lasting.call), say(submit("went on"))] },
       { script: [rateLimited(3), say(submit("later"))] },
       {
         script: (_request, n) =>
@@ -42,7 +41,7 @@ async function atEveryStage(system: System): Promise<{ readonly family: Family; 
     ],
     { calls: [toolCall("bash", { command: "echo after" })] },
   );
-  const pid = await pidIn(file);
+  await lasting.running();
   await Promise.all([asking, reminded, first, second, third].map((held) => held.reached));
   await (
     await family.child(3)
@@ -50,23 +49,23 @@ async function atEveryStage(system: System): Promise<{ readonly family: Family; 
   await family.parent.until(
     ({ conversation: { state } }) => "finished" in state && state.finished.length > 0,
   );
-  return { family, pid };
+  return { family, lasting };
 }
 
 test(
   "when a worker is killed with sub-agents at every stage, another goes on with each",
   { timeout: SLOW },
   async () => {
-    const system = await startSystem({ workers: 0, hasSandbox: false });
-    const killed = await startWorkerProcess(system, {}, withoutLandlock());
-    const { family, pid } = await atEveryStage(system);
+    const system = await startSystem({ workers: 0 });
+    const killed = await startWorkerProcess(system);
+    const { family, lasting } = await atEveryStage(system);
     await system.startWorker();
     killed.signal("SIGKILL");
     const { status, text } = await family.report();
     expect(status).toBe("completed");
     expect(outcomesIn(text)).toEqual(Array.from({ length: 10 }, () => "Succeeded"));
-    await until(() => isDead(pid));
-    // Its tool was not run a second time. The model reads that the outcome is unknown.
+    // The tool was not run a second time. The model reads that the outcome is unknown.
+    await until(() => lasting.processes().length === 0);
     const tool = await family.children();
     const interrupted = (await Promise.all(tool.map((child) => child.results())))
       .flat()
@@ -85,8 +84,8 @@ test.for(["idle", "resume"] as const)(
   "after a restart of the system with policy %s the parent gets an outcome of every sub-agent",
   { timeout: SLOW },
   async (policy) => {
-    const system = await startSystem({ workers: 0, hasSandbox: false });
-    const killed = await startWorkerProcess(system, {}, withoutLandlock());
+    const system = await startSystem({ workers: 0 });
+    const killed = await startWorkerProcess(system);
     const { family } = await atEveryStage(system);
     killed.signal("SIGKILL");
     await killed.exited;
@@ -117,7 +116,7 @@ test.for(["idle", "resume"] as const)(
 );
 
 test("sub-agents that no worker had begun when the system went down begin after the restart", async () => {
-  const system = await startSystem({ workers: 0, hasSandbox: false });
+  const system = await startSystem({ workers: 0 });
   const first = await system.startWorker();
   const parent = await TestConversation.open(system);
   await first.stop();
@@ -147,7 +146,7 @@ function startChildOf({ id: parentId }: TestConversation, system: System) {
 }
 
 test("a database that is away while sub-agents work loses none of them", { timeout: SLOW }, async () => {
-  const system = await startSystem({ hasSandbox: false });
+  const system = await startSystem();
   const held = [hold(), hold()];
   const family = await spawnFamily(
     system,

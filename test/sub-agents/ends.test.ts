@@ -1,26 +1,17 @@
 /** Each way in which a sub-agent ends, exactly once, and the outcome that its parent reads (REQ-BED-008, 024). */
-import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { answer, fail, say, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { cancelSignal, cancelUpdate, removeUpdate } from "../../protocol/workflow.ts";
 import { outcomesIn, spawnFamily, type Family } from "../support/family.ts";
-import { isDead, pidIn } from "../support/processes.ts";
+import { lastingCommand } from "../support/lasting.ts";
 import { resetWorkflow } from "../support/reset.ts";
 import { startSystem } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
 
-const system = await startSystem({ hasSandbox: false });
+const system = await startSystem();
 
 const submit = (result: string, success = true) => toolCall("submit_result", { result, success });
-
-/** A long command, and the id of its shell. */
-function lasting() {
-  const file = join(system.cwd, randomUUID());
-  const call = toolCall("bash", { command: `(setsid sleep 300 &); echo $$ > ${file}; sleep 300` });
-  return { call, pid: () => pidIn(file) };
-}
 
 /** The only sub-agent of a family and its parent's report. Checks that its end was announced once. */
 async function endOf(family: Family) {
@@ -90,14 +81,14 @@ describe("a sub-agent ends", () => {
   });
 
   test("when its timeout expires, with all processes that it had started", async () => {
-    const { call, pid } = lasting();
-    const family = await spawnOne([say("Now. ", call)], 1);
-    const shell = await pid();
+    const lasting = lastingCommand();
+    const family = await spawnOne([say("Now. ", lasting.call)], 1);
+    await lasting.running();
     const { text, outcome, types } = await endOf(family);
     expect(outcome).toEqual(["Failed (interrupted)"]);
     expect(text).toContain("Failed (interrupted): Timed out after 1 s. What it had found is lost");
     expect(types).toEqual(["user", "agent", "tool", "error", "run_stop"]);
-    expect(isDead(shell)).toBe(true);
+    expect(lasting.processes()).toEqual([]);
   });
 
   test("when its timeout expires in a request", async () => {
@@ -138,36 +129,36 @@ describe("a sub-agent ends", () => {
       cancel: (id: string) => void system.temporal.workflow.getHandle(id).signal(cancelSignal, {}),
     },
   ])("when a person cancels it $how", async ({ cancel }) => {
-    const { call, pid } = lasting();
-    const family = await spawnOne([say("Now. ", call)]);
-    const shell = await pid();
+    const lasting = lastingCommand();
+    const family = await spawnOne([say("Now. ", lasting.call)]);
+    await lasting.running();
     cancel((await family.child(1)).id);
     const { outcome, text } = await endOf(family);
     expect(outcome).toEqual(["Failed (interrupted)"]);
     expect(text).toContain("Cancelled by user");
-    expect(isDead(shell)).toBe(true);
+    expect(lasting.processes()).toEqual([]);
   });
 
   test("when its workflow is cancelled in the Temporal UI", async () => {
-    const { call, pid } = lasting();
-    const family = await spawnOne([say("Now. ", call)]);
-    const shell = await pid();
+    const lasting = lastingCommand();
+    const family = await spawnOne([say("Now. ", lasting.call)]);
+    await lasting.running();
     await (await family.child(1)).handle.cancel();
     const { outcome } = await endOf(family);
     expect(outcome).toEqual(["Failed (interrupted)"]);
-    expect(isDead(shell)).toBe(true);
+    expect(lasting.processes()).toEqual([]);
   });
 
   test("when its workflow is terminated in the Temporal UI: its row says so, and its processes die", async () => {
-    const { call, pid } = lasting();
-    const family = await spawnOne([say("Now. ", call)]);
-    const shell = await pid();
+    const lasting = lastingCommand();
+    const family = await spawnOne([say("Now. ", lasting.call)]);
+    await lasting.running();
     await (await family.child(1)).handle.terminate("test");
     const { outcome, state, types } = await endOf(family);
     expect(outcome).toEqual(["Failed (interrupted)"]);
     expect(state).toMatchObject({ kind: "failed", errorKind: "interrupted" });
     expect(types).toEqual(["user", "agent", "tool", "error", "run_stop"]);
-    await until(() => isDead(shell));
+    await until(() => lasting.processes().length === 0);
   });
 
   test("with its result when its workflow is terminated just after it has submitted", async () => {
@@ -179,26 +170,26 @@ describe("a sub-agent ends", () => {
   });
 
   test("when it is deleted", async () => {
-    const { call, pid } = lasting();
-    const family = await spawnOne([say("Now. ", call)]);
-    const shell = await pid();
+    const lasting = lastingCommand();
+    const family = await spawnOne([say("Now. ", lasting.call)]);
+    await lasting.running();
     await (await family.child(1)).handle.executeUpdate(removeUpdate, { args: [{ remove: true }] });
     const { text } = await family.report();
     expect(outcomesIn(text)).toEqual(["Failed (interrupted)"]);
     expect(await family.children()).toEqual([]);
-    expect(isDead(shell)).toBe(true);
+    expect(lasting.processes()).toEqual([]);
     await family.parent.untilState("idle");
   });
 
   test("when an operator resets its workflow, which then goes on from the row", async () => {
-    const { call, pid } = lasting();
-    const family = await spawnOne([say("Now. ", call)]);
-    const shell = await pid();
+    const lasting = lastingCommand();
+    const family = await spawnOne([say("Now. ", lasting.call)]);
+    await lasting.running();
     const child = await family.child(1);
     await resetWorkflow(child, (tasks) => tasks[1]);
     const { outcome, state } = await endOf(family);
     expect(outcome).toEqual(["Failed (interrupted)"]);
     expect(state).toMatchObject({ kind: "failed" });
-    await until(() => isDead(shell));
+    await until(() => lasting.processes().length === 0);
   });
 });

@@ -4,12 +4,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
-import { say, toolCall, type Answer } from "../../local/scripted/script.ts";
-import { textOf } from "../support/conversation.ts";
+import { answer, say, toolCall, type Answer } from "../../local/scripted/script.ts";
+import { TestConversation, textOf } from "../support/conversation.ts";
 import { outcomesIn, spawnFamily, spawning } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
 
-const system = await startSystem({ hasSandbox: false });
+const system = await startSystem();
 
 const submit = (result: string) => toolCall("submit_result", { result });
 const done = (result: string): Answer => say(submit(result));
@@ -85,20 +85,35 @@ describe("sub-agents", () => {
   test("REQ-BED-024: the parent reads of a failure, and may spawn a replacement; its other calls run after", async () => {
     const again = spawning(system, [{ script: [done("found")] }]);
     const file = join(system.cwd, randomUUID());
+    const held = hold();
     const family = await spawnFamily(
       system,
       [
-        { script: [say("I give up."), say("Really."), say("No.")] },
-        { script: [done(`${existsSync(file)}`)] },
+        { script: [answer(["Too much."], { usage: { input_tokens: 950_000 } })] },
+        { script: [say("… ", held, submit("late"))] },
       ],
-      { calls: [bash(`touch ${file}`)], then: [say("Again. ", again.call), say("Done.")] },
+      {
+        parent: await TestConversation.open(system, "unrestricted"),
+        calls: [bash(`touch ${file}`)],
+        then: [say("Again. ", again.call), say("Done.")],
+      },
     );
+    await held.reached;
+    // One has failed, the other still works: nothing else of the round has begun.
+    const { conversation } = await family.parent.until(
+      ({ conversation: { state } }) => "finished" in state && state.finished.length === 1,
+    );
+    expect(conversation.state.kind).toBe("awaiting_sub_agents");
+    expect(existsSync(file)).toBe(false);
+    held.release();
     const first = await family.report();
-    expect(outcomesIn(first.text)).toEqual(["Failed (unknown)", "Succeeded"]);
-    expect(first.text).toContain("false");
+    expect(outcomesIn(first.text)).toEqual(["Failed (context_exhausted)", "Succeeded"]);
     expect((await family.report(2)).text).toContain("found");
     await family.parent.untilState("idle");
     expect(existsSync(file)).toBe(true);
+    // The model asks for the replacement after it has read of the failure.
+    const [, reading] = system.model.requestsOf(family.names.parent);
+    expect(JSON.stringify(reading?.body.messages.at(-1))).toContain("Failed (context_exhausted)");
     expect((await family.parent.results()).map(({ name }) => name)).toEqual([
       "spawn_agents",
       "bash",

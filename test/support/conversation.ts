@@ -9,15 +9,13 @@ import type { TransactionSql } from "postgres";
 import { wasOverlooked } from "../../api/workflow.ts";
 import { loadConversation, type LoadedConversation } from "../../db/load.ts";
 import { readMessages } from "../../db/messages.ts";
-import type { State, StateOf } from "../../machine/conversation.ts";
+import type { Mode, State, StateOf } from "../../machine/conversation.ts";
 import type { Delivery, Message, ToolOutcome } from "../../machine/message.ts";
 import * as contract from "../../protocol/workflow.ts";
 import { reportOnFailure } from "./report.ts";
 import { createInputFor, startOperation } from "./create-input.ts";
 import type { System } from "./system.ts";
 import { deferred } from "./waiting.ts";
-
-export type CreateInputChanges = Partial<Pick<contract.CreateInput["config"], "initialMode" | "sandbox">>;
 
 type Handle = ReturnType<Client["workflow"]["getHandle"]>;
 
@@ -30,16 +28,15 @@ export class TestConversation {
     this.id = id;
   }
 
-  /** @param changes to a conversation that may do everything. */
-  static async open(system: System, changes: CreateInputChanges = {}): Promise<TestConversation> {
+  /** @param mode by default the product's; a test whose commands leave something behind asks for "unrestricted" */
+  static async open(system: System, mode?: Mode): Promise<TestConversation> {
     const conversation = new TestConversation(system);
     reportOnFailure(conversation);
-    const createInput = createInputFor(system, conversation.id);
     await conversation.#committed(
       system.temporal.workflow.executeUpdateWithStart(contract.openUpdate, {
         startWorkflowOperation: startOperation(system, {
           conversationId: conversation.id,
-          createInput: { ...createInput, config: { ...createInput.config, ...changes } },
+          createInput: createInputFor(system, conversation.id, mode),
         }),
       }),
     );

@@ -28,9 +28,43 @@ export const encodedImage = (format: Format, options: ImageOptions = {}): Promis
   pixels(options).toFormat(format).toBuffer();
 
 /** An image as a client sends it. */
-export async function sentImage(format: Format = "png", options: ImageOptions = {}) {
-  return {
-    mediaType: `image/${format}`,
-    data: (await encodedImage(format, options)).toString("base64"),
+export const sentImage = async (format: Format = "png", options: ImageOptions = {}) =>
+  asSent(format, await encodedImage(format, options));
+
+export const asSent = (format: Format, bytes: Buffer) => ({
+  mediaType: `image/${format}`,
+  data: bytes.toString("base64"),
+});
+
+export type Colour = readonly [red: number, green: number, blue: number];
+
+const WHITE: Colour = [255, 255, 255];
+
+/** The bytes of an image of one colour whose top left quarter is white, so that its content can be told apart. */
+export async function markedImage(
+  format: Format,
+  colour: Colour,
+  width: number,
+  height: number,
+): Promise<Buffer> {
+  const plain = (size: { readonly width: number; readonly height: number }, [r, g, b]: Colour) =>
+    sharp({ create: { ...size, channels: 3, background: { r, g, b } } });
+  const quarter = plain({ width: width / 2, height: height / 2 }, WHITE);
+  const input = await quarter.png().toBuffer();
+  const marked = await plain({ width, height }, colour)
+    .composite([{ input, left: 0, top: 0 }])
+    .png()
+    .toBuffer();
+  return sharp(marked).toFormat(format).toBuffer();
+}
+
+/** The colours in the middle of the four quarters, row by row, to the nearest multiple of 15: no format is exact. */
+export async function quartersOf(image: Buffer): Promise<readonly Colour[]> {
+  const { data, info } = await sharp(image).removeAlpha().raw().toBuffer({ resolveWithObject: true });
+  const at = (x: number, y: number): Colour => {
+    const start = (Math.floor(y * info.height) * info.width + Math.floor(x * info.width)) * info.channels;
+    const near = (value = 0): number => Math.round(value / 15) * 15;
+    return [near(data[start]), near(data[start + 1]), near(data[start + 2])];
   };
+  return [at(0.25, 0.25), at(0.75, 0.25), at(0.25, 0.75), at(0.75, 0.75)];
 }

@@ -12,6 +12,8 @@ import { loadServiceConfig, type ServiceConfig } from "../../config.ts";
 import { openDatabase, type Database } from "../../db/connect.ts";
 import { listen, type Notifications } from "../../db/notifications.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
+import type { Sandbox } from "../../machine/conversation.ts";
+import { sandboxOfHost } from "../../sandbox/host.ts";
 import "./quiet.ts";
 import { startWorker, type RunningWorker } from "../../worker.ts";
 import { NO_SANDBOX } from "./create-input.ts";
@@ -28,6 +30,8 @@ export type System = {
   readonly temporal: Client;
   /** An empty directory for conversations. */
   readonly cwd: string;
+  /** What the host of that directory can enforce. */
+  readonly sandbox: Sandbox;
   /** Starts one more worker in this process. */
   readonly startWorker: () => Promise<RunningWorker>;
   /** Runs when the file is over, last first. */
@@ -38,7 +42,10 @@ export type SystemOptions = {
   /** Workers in this process from the beginning; default 1. */
   readonly workers?: number;
   readonly env?: Readonly<Record<string, string>>;
-  /** false: the host reports no sandbox even if it has one, so that sub-agents have their parent's rights. */
+  /**
+   * false: this process's workers report no sandbox even if the host has one, so that all conversations are Unrestricted,
+   * sub-agents too. A worker process needs `withoutLandlock` for the same.
+   */
   readonly hasSandbox?: false;
 };
 
@@ -72,10 +79,11 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   defer(() => notifications.close());
   const cwd = await mkdtemp(join(tmpdir(), "bedrock-cwd-"));
   defer(() => rm(cwd, { recursive: true, force: true }));
+  const sandbox = options.hasSandbox === false ? NO_SANDBOX : await sandboxOfHost();
   const start = async (): Promise<RunningWorker> => {
     const worker = await startWorker(config, inject("bundlePath"), {
       shutdownLimit: SHUTDOWN_LIMIT_MS,
-      ...(options.hasSandbox === false ? { sandbox: () => Promise.resolve(NO_SANDBOX) } : {}),
+      ...(options.hasSandbox === false ? { sandbox: () => Promise.resolve(sandbox) } : {}),
     });
     defer(() => worker.stop());
     return worker;
@@ -89,6 +97,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
     model,
     temporal: new Client({ connection }),
     cwd,
+    sandbox,
     startWorker: start,
     defer,
   };

@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { openUpdate } from "../../protocol/workflow.ts";
 import { EventReader, type Received } from "../api/sse.ts";
+import { sandboxOfHost } from "../../sandbox/host.ts";
 import { createInputFor, startOperation } from "./create-input.ts";
 import { LiveWatch } from "./live-watch.ts";
 import type { Product } from "./product.ts";
@@ -46,13 +47,13 @@ export class Talk {
     this.#base = `${product.url}/api/conversations/${id}`;
   }
 
-  /** Opens a conversation that may do everything, and follows its stream. Over HTTP that would need an approval. */
+  /** Opens an Unrestricted conversation, and follows its stream. Over HTTP that would need an approval. */
   static async open(product: Product, cwd = product.cwd): Promise<Talk> {
     const id = randomUUID();
     const config = { toolHost: hostname(), model: "claude-opus-4-8", taskQueue: "conversations" };
-    const createInput = createInputFor({ config, cwd }, id);
+    const createInput = createInputFor({ config, cwd, sandbox: await sandboxOfHost() }, id, "unrestricted");
     await product.temporal.workflow.executeUpdateWithStart(openUpdate, {
-      startWorkflowOperation: startOperation({ config, cwd }, { conversationId: id, createInput }),
+      startWorkflowOperation: startOperation({ config }, { conversationId: id, createInput }),
     });
     return Talk.follow(product, id);
   }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { WRITING_TOOLS } from "../../machine/control-tools.ts";
 import type { Json } from "../../machine/message.ts";
-import { submitResult } from "../../tools/control.ts";
+import { requestModeUpgrade, submitResult } from "../../tools/control.ts";
 import { describeTools, runTool } from "../../tools/registry.ts";
 import { callTool, makeContext, temporaryDirectory, textOf, toolsFor } from "./support.ts";
 
@@ -99,6 +99,36 @@ describe("the tools of a conversation", () => {
     }
     expect(toolsFor({ isSubAgent: false })[0]?.inputSchema).toMatchObject({ required: ["command"] });
     expect(submitResult.inputSchema).toMatchObject({ required: ["result"] });
+  });
+
+  test("request_mode_upgrade and submit_result have the names, fields and required fields of the design", () => {
+    expect(requestModeUpgrade).toMatchObject({
+      name: "request_mode_upgrade",
+      description: expect.stringMatching(
+        /^Request upgrade from Restricted to Unrestricted mode\. Only available in Restricted mode\. The user must approve the request/,
+      ) as string,
+    });
+    expect(requestModeUpgrade.inputSchema).toEqual({
+      type: "object",
+      required: ["reason"],
+      properties: {
+        reason: { type: "string", description: "Explanation of why write access is needed", minLength: 1 },
+      },
+      additionalProperties: false,
+    });
+    expect(submitResult.name).toBe("submit_result");
+    expect(submitResult.inputSchema).toEqual({
+      type: "object",
+      required: ["result"],
+      properties: {
+        result: { type: "string", description: "Final result to return to the parent conversation" },
+        success: {
+          type: "boolean",
+          description: "Whether the task was completed successfully; default true",
+        },
+      },
+      additionalProperties: false,
+    });
   });
 });
 

@@ -18,7 +18,7 @@ import { startWorkerProcess } from "../support/worker-process.ts";
 
 test("a cancel while Postgres is blocked stops the tool at once, and is stored when it is back", async () => {
   const system = await startSystem();
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const name = randomUUID();
   const command = `echo $$ > ${name}; sleep 300; echo survived >> ${name}`;
   const tag = system.model.script(name, [say(toolCall("bash", { command })), say("Done.")]);
@@ -36,7 +36,7 @@ test("a cancel while Postgres is blocked stops the tool at once, and is stored w
 
 test("a cancel whose commit overtakes that of the tool: the tool never starts", async () => {
   const system = await startSystem();
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const tool = countedTool(system);
   const held = hold();
   const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
@@ -60,7 +60,7 @@ test("a cancel whose commit overtakes that of the tool: the tool never starts", 
 test("when a worker is killed while its tool runs, the outcome is unknown, and the tool does not run again", async () => {
   const system = await startSystem({ workers: 0 });
   const killed = await startWorkerProcess(system);
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const name = randomUUID();
   const path = join(system.cwd, name);
   const tag = system.model.script(name, [
@@ -81,7 +81,7 @@ test("when a worker is killed while its tool runs, the outcome is unknown, and t
 
 test("a tool that is ordered while Postgres is away starts once, when Postgres is back", async () => {
   const system = await startSystem();
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const tool = countedTool(system);
   const held = hold();
   const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done.")]);
@@ -102,7 +102,7 @@ test("a tool that is ordered while Postgres is away starts once, when Postgres i
 
 test("an activity that is run twice, at once or later, performs its effect once", async () => {
   const system = await startSystem();
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const tool = countedTool(system);
   const held = hold();
   const answers = [say(tool.call), say("Now wait. ", held), say("Done.")];

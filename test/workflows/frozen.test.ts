@@ -57,7 +57,7 @@ test.concurrent(
 async function frozenBeforeCommit() {
   const system = await startSystem({ workers: 0 });
   const frozen = await startWorkerProcess(system);
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const tool = countedTool(system);
   const held = hold();
   const tag = system.model.script(tool.name, [say("Now. ", held, tool.call), say("Done."), say("Here.")]);

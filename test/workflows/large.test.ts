@@ -14,7 +14,7 @@ import { outcomesIn, spawnFamily } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
 
-const system = await startSystem({ hasSandbox: false });
+const system = await startSystem();
 const LINE = "a line of text\n";
 /** Bytes that Temporal takes in one piece. */
 const LIMIT = 2 * 1024 * 1024;
@@ -23,7 +23,7 @@ type Shown = { readonly conversation: Conversation };
 
 /** A conversation in the middle of a request. Its later answers are short. */
 async function asking(...first: readonly Part[]) {
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const held = hold();
   let asked: string | null = null;
   const tag = system.model.script(randomUUID(), ({ body }) => {

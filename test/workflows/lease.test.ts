@@ -33,7 +33,7 @@ test.concurrent.each(Object.entries(AWAY))(
   async (_how, start) => {
     const system = await startSystem({ workers: 0 });
     const goAway = await start(system);
-    const conversation = await TestConversation.open(system);
+    const conversation = await TestConversation.open(system, "unrestricted");
     const name = randomUUID();
     const command = `setsid sleep 300 & echo $! > ${join(system.cwd, name)}; wait`;
     const tag = system.model.script(name, [say(toolCall("bash", { command }))]);

@@ -51,7 +51,7 @@ test("the shutdown of a worker in a request does not act as the person's Stop", 
 test("a worker that is shut down ends, although a tool hangs in the file system", async () => {
   const system = await startSystem({ workers: 0 });
   const worker = await startWorkerProcess(system);
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const path = join(system.cwd, "held");
   await writeFile(path, "text");
   const holder = await holdFile(path);

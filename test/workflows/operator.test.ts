@@ -139,10 +139,7 @@ test("a Stop right after a reset puts a conversation that only looks busy to idl
 });
 
 test("an approval right after a reset is taken, though the workflow has forgotten that it asked", async () => {
-  const conversation = await TestConversation.open(system, {
-    initialMode: "restricted",
-    sandbox: { kind: "available", abi: 7 },
-  });
+  const conversation = await TestConversation.open(system, "restricted");
   const tag = system.model.script(randomUUID(), [
     say("First answer."),
     say(toolCall("request_mode_upgrade", { reason: "to write" })),

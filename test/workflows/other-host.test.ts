@@ -13,7 +13,7 @@ import { countedTool } from "./counted-tool.ts";
 test("a worker of another host sends tools to the host of the directory, and from then on does so at once", async () => {
   const system = await startSystem({ workers: 0 });
   await startWorkerProcess(system, { TOOL_HOST: "another-host" });
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const tool = countedTool(system);
   const tag = system.model.script(tool.name, [say(tool.call), say(tool.call), say("Done.")]);
   await conversation.send(`go ${tag}`);
@@ -31,7 +31,7 @@ test("a worker of another host sends tools to the host of the directory, and fro
 test("a tool that still waited for its host when the system went down does not start after the restart", async () => {
   const system = await startSystem({ workers: 0 });
   const driver = await startWorkerProcess(system, { TOOL_HOST: "another-host" });
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const tool = countedTool(system);
   await conversation.send(`go ${system.model.script(tool.name, [say(tool.call), say("Done.")])}`);
   const host = toolsQueue(system.config.toolHost);

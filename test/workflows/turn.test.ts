@@ -53,7 +53,7 @@ test("two submits of one message that wait for the row together both get the ans
 });
 
 test("tools run one after the other in the order requested, and a failed one does not end the round", async () => {
-  const conversation = await TestConversation.open(system);
+  const conversation = await TestConversation.open(system, "unrestricted");
   const name = randomUUID();
   const tag = system.model.script(name, [
     say(
