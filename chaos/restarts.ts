@@ -20,7 +20,7 @@ const STARTS_AT_MOST = 8;
 const STILL_MS = 500;
 /** Milliseconds within which conversations come to rest after a start amid other faults. */
 const REST_AMID_FAULTS_MS = 20_000;
-/** Milliseconds within which commands die when their machine has died. */
+/** Milliseconds within which all die when their machine, or their launcher, has died. */
 const DEATH_MS = 5_000;
 /** No worker has to work on a conversation in these states. A continuation goes on after a restart. */
 const AT_REST = [
@@ -93,13 +93,19 @@ export class Restarts {
     });
   }
 
-  /** Kills `npm start` alone. The processes that it has started live on until it is started again. */
+  /** Kills `npm start` alone. What it has started ends with it; only Postgres takes its time, to shut down. */
   killLauncher(name: string, downMs: number): Promise<boolean> {
     return this.alone(async () => {
       const died = new Date();
+      const started = (["api", "worker", "temporal"] as const).flatMap(
+        (each) => attempt(() => this.#product.pidOf(each)) ?? [],
+      );
       if (!signal(this.#product.pid, "SIGKILL")) return false;
+      await untilOver(DEATH_MS, () => started.every(isDead));
+      if (!started.every(isDead))
+        this.complaints.push("npm start was killed, and what it had started was alive");
       await pause(downMs);
-      // The next start ends what the first one started, and nothing else: a restart is one of all workers.
+      // A restart is one of all workers.
       this.#workers.lose();
       await this.#start(name, died);
       await this.#insist(() => this.#workers.startSecond());
@@ -144,9 +150,8 @@ export class Restarts {
     const doomed = new Set(roots.flatMap((pid) => (pid === null ? [] : familyOf(pid))));
     this.#workers.lose();
     for (const pid of doomed) signal(pid, "SIGKILL");
-    const until = performance.now() + DEATH_MS;
     const alive = (): boolean => [...doomed].some((pid) => !isDead(pid)) || commandsIn(this.#cwd).length > 0;
-    while (alive() && performance.now() < until) await pause(5);
+    await untilOver(DEATH_MS, () => !alive());
     if (alive()) this.complaints.push("after everything was killed, something was alive");
   }
 
@@ -214,6 +219,12 @@ function attempt<T>(ask: () => T): T | null {
   } catch {
     return null;
   }
+}
+
+/** Waits for the condition, at most so many milliseconds. */
+async function untilOver(ms: number, holds: () => boolean): Promise<void> {
+  const until = performance.now() + ms;
+  while (!holds() && performance.now() < until) await pause(5);
 }
 
 function copy(from: string, to: string): void {

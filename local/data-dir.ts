@@ -1,7 +1,9 @@
 /** Owns: the layout of DATA_DIR, and the lock that lets one `npm start` at a time use it. */
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { tryLock, type Lock } from "./lock.ts";
+import type { Report } from "./progress.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
 
 export type DataFolders = {
@@ -35,11 +37,34 @@ export function makeFolders({ dataDir, ...own }: DataFolders): void {
   }
 }
 
-/** @throws StartError when another `npm start` has the lock. */
-export function takeDataLock({ runDir, dataDir }: DataFolders): Lock {
-  const result = tryLock(join(runDir, "launcher.lock"));
-  if (result.held) return result;
-  throw new StartError(
-    `Another start (process ${result.holder.pid}) uses ${dataDir} already. Stop it first, or set another DATA_DIR and another PORT.`,
-  );
+/** Milliseconds: a little more than a stop takes at most (main.ts). */
+const STOPS_WITHIN = 15_000;
+
+/**
+ * Waits for another `npm start` that is stopping.
+ *
+ * @throws StartError when another one has the lock and does not stop.
+ */
+export async function takeDataLock(
+  { runDir, dataDir }: DataFolders,
+  options: { readonly report: Report; readonly signal?: AbortSignal; readonly within?: number },
+): Promise<Lock> {
+  const { report, signal, within = STOPS_WITHIN } = options;
+  const deadline = performance.now() + within;
+  for (;;) {
+    signal?.throwIfAborted();
+    const result = tryLock(join(runDir, "launcher.lock"));
+    if (result.held) return result;
+    const other = `Another start (process ${result.holder.pid})`;
+    if (!result.isReleasedSoon)
+      throw new StartError(
+        `${other} uses ${dataDir} already. Stop it first, or set another DATA_DIR and another PORT.`,
+      );
+    if (performance.now() > deadline)
+      throw new StartError(
+        `${other} is stopping, but has not ended. End it (kill -9 ${result.holder.pid}) and start again.`,
+      );
+    report(`process ${result.holder.pid} is stopping`);
+    await pause(50);
+  }
 }

@@ -1,8 +1,4 @@
-/**
- * Owns: keeping the embedded Postgres running. It may be adopted from an earlier start, so its end is detected by
- * polling, not by an event.
- */
-import { identify, isRunning, type ProcessIdentity } from "./process-identity.ts";
+/** Owns: keeping the embedded Postgres running: it is started again when it dies, and ended with `npm start`. */
 import { startPostgres, type RunningPostgres } from "./postgres.ts";
 import { withProgress, type Report } from "./progress.ts";
 import { sentenceOf } from "./start-error.ts";
@@ -16,54 +12,52 @@ export type KeptPostgres = {
   kill(): void;
 };
 
-/** Milliseconds between two polls. */
-const LOOK = 500;
+/** Milliseconds from its end, or from a start that failed, to the next start. */
+const PAUSE = 300;
 const STOP_WITHIN = 2000;
 
 export function keepPostgres(dataDir: string, say: (line: string) => void): KeptPostgres {
-  let starting: Promise<RunningPostgres> | null = null;
-  let running: { readonly server: RunningPostgres; readonly identity: ProcessIdentity | null } | null = null;
+  let latest: Promise<RunningPostgres> | null = null;
+  let running: RunningPostgres | null = null;
   let timer: NodeJS.Timeout | undefined;
   let stopping = false;
 
   const start = async (report: Report): Promise<RunningPostgres> => {
-    starting = startPostgres({ dataDir, durable: true, onProgress: report });
-    const server = await starting;
-    running = { server, identity: identify(server.pid) };
+    latest = startPostgres({ dataDir, durable: true, onProgress: report });
+    const server = await latest;
+    running = server;
+    void server.ended.then(() => {
+      if (stopping) return;
+      say("Postgres ended and is started again");
+      startAgain();
+    });
     return server;
   };
 
-  const look = async (): Promise<void> => {
+  const startAgain = (): void => {
     if (stopping) return;
-    if (running?.identity == null || !isRunning(running.identity)) {
-      say("Postgres ended and is started again");
-      try {
-        await withProgress("Postgres", { write: say }, start);
-      } catch (error) {
+    timer = setTimeout(() => {
+      withProgress("Postgres", { write: say }, start).catch((error: unknown) => {
         say(`Postgres cannot be started: ${sentenceOf(error)}`);
-      }
-    }
-    timer = setTimeout(() => void look(), LOOK);
+        startAgain();
+      });
+    }, PAUSE);
   };
 
   const kill = (): void => {
     stopping = true;
     clearTimeout(timer);
-    const identity = running?.identity;
-    // SIGQUIT: Postgres ends at once, and recovers when it is started again.
-    if (identity != null && isRunning(identity)) process.kill(identity.pid, "SIGQUIT");
+    running?.kill();
   };
 
   return {
     async start(report) {
-      const server = await start(report);
-      timer = setTimeout(() => void look(), LOOK);
-      return server.url;
+      return (await start(report)).url;
     },
     async stop() {
       stopping = true;
       clearTimeout(timer);
-      const server = await starting?.catch(() => null);
+      const server = await latest?.catch(() => null);
       if (server == null) return;
       const late = setTimeout(kill, STOP_WITHIN);
       await server.stop();

@@ -1,30 +1,41 @@
 /**
  * Owns: locks between processes of one machine. A lock is a file that names its holder. If the holder has ended, in
- * whatever way, the lock is free.
+ * whatever way, the lock is free. A holder can say that it will release the lock soon.
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { randomUUID } from "node:crypto";
 import { identify, isRunning, parseIdentity, type ProcessIdentity } from "./process-identity.ts";
 
-export type Lock = { readonly held: true; release(): void };
-export type Refused = { readonly held: false; readonly holder: ProcessIdentity };
+export type Lock = {
+  readonly held: true;
+  /** Tells others that it is worth waiting. */
+  announceRelease(): void;
+  release(): void;
+};
+export type Refused = {
+  readonly held: false;
+  readonly holder: ProcessIdentity;
+  /** The holder has announced it. */
+  readonly isReleasedSoon: boolean;
+};
 
 /** Takes the lock, or returns its holder. The file's folder must exist. */
 export function tryLock(file: string): Lock | Refused {
   const me = identify(process.pid);
   if (me === null) throw new Error("The start time of this process cannot be read.");
   // The nonce distinguishes two locks of one process.
-  const content = JSON.stringify({ ...me, nonce: randomUUID() });
+  const content = { ...me, nonce: randomUUID() };
   const own = `${file}.${randomUUID()}`;
-  writeFileSync(own, content);
+  writeFileSync(own, JSON.stringify(content));
   try {
     for (;;) {
-      if (link(own, file)) return { held: true, release: () => release(file, content) };
+      if (link(own, file)) return lockOf(file, content);
       const found = read(file);
       if (found === null) continue;
       const holder = parseIdentity(found);
-      if (holder !== null && isRunning(holder)) return { held: false, holder };
+      if (holder !== null && isRunning(holder))
+        return { held: false, holder, isReleasedSoon: isAnnounced(found) };
       discard(file, found);
     }
   } finally {
@@ -46,6 +57,28 @@ export async function lock(file: string, onWait: () => void, signal?: AbortSigna
   }
 }
 
+type Content = ProcessIdentity & { readonly nonce: string; readonly isReleasedSoon?: boolean };
+
+function lockOf(file: string, content: Content): Lock {
+  let present = JSON.stringify(content);
+  return {
+    held: true,
+    announceRelease() {
+      if (read(file) !== present) return;
+      present = JSON.stringify({ ...content, isReleasedSoon: true } satisfies Content);
+      const next = `${file}.${randomUUID()}`;
+      writeFileSync(next, present);
+      renameSync(next, file);
+    },
+    release() {
+      if (read(file) === present) rmSync(file, { force: true });
+    },
+  };
+}
+
+const isAnnounced = (content: string): boolean =>
+  (JSON.parse(content) as Partial<Content>).isReleasedSoon === true;
+
 /** Removes a dead holder's file, unless another process has taken the lock in between. */
 function discard(file: string, stale: string): void {
   const aside = `${file}.${randomUUID()}`;
@@ -56,10 +89,6 @@ function discard(file: string, stale: string): void {
   }
   if (read(aside) !== stale) link(aside, file);
   rmSync(aside, { force: true });
-}
-
-function release(file: string, content: string): void {
-  if (read(file) === content) rmSync(file, { force: true });
 }
 
 function link(from: string, to: string): boolean {

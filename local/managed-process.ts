@@ -1,12 +1,14 @@
 /**
  * Owns: one child process over its whole life. It runs in a process group of its own, so that Ctrl-C reaches `npm
- * start` only. Its output goes to a log file, because a pipe would break with `npm start`. Its identity is on disk for
- * the next start. It is started again when it dies, and ended by SIGTERM and then SIGKILL.
+ * start` only. Its output goes to a log file, because a pipe would break with `npm start`. It is started again when it
+ * dies, and ended by SIGTERM and then SIGKILL. When this process is killed, the kernel kills it, too; if it lives on all
+ * the same, the next start finds its identity on disk.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import type { Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
+import { dyingWithParent } from "./die-with-parent.ts";
 import { identify } from "./process-identity.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
 
@@ -113,7 +115,8 @@ export class ManagedProcess {
 
   /** Returns the offset in the log at which this run begins. */
   #spawn(): number {
-    const { command, args, env, secrets, cwd } = this.#spec;
+    const { env, secrets, cwd } = this.#spec;
+    const { command, args } = dyingWithParent(this.#spec, "SIGKILL");
     const { log, fd, from } = openLog(this.#files.log);
     const startedAt = performance.now();
     const stdio = ["ignore" as const, fd, fd, ...(secrets === undefined ? [] : ["pipe" as const])];

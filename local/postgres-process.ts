@@ -1,17 +1,25 @@
-/** Owns: checking whether a process is a running PostgreSQL server, because process ids are reused. */
-import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+/** Owns: checking whether a process is the PostgreSQL server of a data folder, because process ids are reused. */
+import { readFileSync, statSync } from "node:fs";
 
-/** False for any other program, and for a zombie, which only waits to be reaped. */
-export function isServer(pid: number): boolean {
+/**
+ * False for any other program, for the server of another folder, and for a zombie, which only waits to be reaped. A
+ * server of another user, whose folder nobody else sees, counts.
+ */
+export function isServerOf(folder: string, pid: number): boolean {
   try {
-    if (process.platform === "linux") {
-      const [, name, state] = /^\d+ \((.*)\) (\S)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
-      return name === "postgres" && state !== "Z" && state !== "X";
-    }
-    const line = execFileSync("ps", ["-o", "stat=,comm=", "-p", pid.toString()], { encoding: "utf8" }).trim();
-    return !line.startsWith("Z") && line.endsWith("postgres");
+    const [, name, state] = /^\d+ \((.*)\) (\S)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+    return name === "postgres" && state !== "Z" && state !== "X" && worksIn(folder, pid);
   } catch {
     return false;
+  }
+}
+
+/** PostgreSQL changes into its data folder. */
+function worksIn(folder: string, pid: number): boolean {
+  try {
+    const [here, there] = [folder, `/proc/${pid}/cwd`].map((path) => statSync(path));
+    return here?.dev === there?.dev && here?.ino === there?.ino;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EACCES";
   }
 }

@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { chown, lstat, readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { dyingWithParent, SCRIPT_FOLDER } from "./die-with-parent.ts";
 
 export type ServerUser = {
   /** The owner of its files, as this process sees it. */
@@ -13,8 +14,8 @@ export type ServerUser = {
   /** Gives a folder and everything in it to the user. */
   own(folder: string): Promise<void>;
   /**
-   * Spawns a detached process, so that Ctrl-C ends it only after everything else has ended. Its output goes to
-   * `output`.
+   * Spawns a detached process, so that Ctrl-C ends it only after everything else has ended. When this process ends, it
+   * gets SIGINT: PostgreSQL then closes the connections and writes a checkpoint. Its output goes to `output`.
    */
   spawn(program: string, args: readonly string[], output: number | "pipe"): ChildProcess;
 };
@@ -28,8 +29,9 @@ export async function chooseUser(folders: readonly string[]): Promise<ServerUser
   if (uid !== 0) {
     return { uid, gid: process.getgid?.() ?? uid, own: () => Promise.resolve(), spawn: spawner([]) };
   }
+  const needed = [...folders, SCRIPT_FOLDER];
   for (const user of await unprivilegedUsers()) {
-    const reached = await Promise.all(folders.map((folder) => reaches(user, folder)));
+    const reached = await Promise.all(needed.map((folder) => reaches(user, folder)));
     if (!reached.every(Boolean)) continue;
     return { ...user, own: (folder) => ownAll(folder, user), spawn: spawner([], user) };
   }
@@ -40,7 +42,7 @@ export async function chooseUser(folders: readonly string[]): Promise<ServerUser
   }
   throw new Error(
     "PostgreSQL does not run as root, and no other user can reach " +
-      `${folders.join(" and ")}. Start as another user, set DATA_DIR to a folder that others can enter, ` +
+      `${needed.join(" and ")}. Start as another user, set DATA_DIR to a folder that others can enter, ` +
       "or set DATABASE_URL to a PostgreSQL server.",
   );
 }
@@ -63,7 +65,8 @@ export async function runAs(
 
 function spawner(prefix: readonly string[], user?: { uid: number; gid: number }): ServerUser["spawn"] {
   return (program, args, output) => {
-    const [command = program, ...rest] = [...prefix, program, ...args];
+    const last = dyingWithParent({ command: program, args }, "SIGINT");
+    const [command = program, ...rest] = [...prefix, last.command, ...last.args];
     return spawn(command, rest, {
       // PostgreSQL changes into its data folder by itself, and its user may have no access to the current one.
       cwd: "/",

@@ -1,9 +1,9 @@
 /**
- * Owns: the embedded PostgreSQL of `npm start` and the tests: starting, adopting and stopping it.
+ * Owns: the embedded PostgreSQL of `npm start` and the tests: starting and stopping it.
  * Not here: what is in the database (db/), its folders (postgres-cluster.ts), under which user it runs
  * (postgres-user.ts), where the binaries are (postgres-binaries.ts).
  *
- * The server outlives the process that started it: after a `kill -9` of `npm start` the next start adopts it.
+ * The server ends with the process that started it. If one is left over all the same, the next start ends it.
  */
 import { type FileHandle, mkdir, open, readFile, rm, rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -12,7 +12,7 @@ import { openClient } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
 import { type Cluster, clusterIn, prepareCluster } from "./postgres-cluster.ts";
-import { isServer } from "./postgres-process.ts";
+import { isServerOf } from "./postgres-process.ts";
 import { chooseUser } from "./postgres-user.ts";
 
 export type PostgresOptions = {
@@ -28,8 +28,12 @@ export type RunningPostgres = {
   /** The URL of the database `bedrock`; for openDatabase. */
   readonly url: string;
   readonly pid: number;
-  /** Ends the server, whichever process started it, and waits until it is gone. */
+  /** Resolves when the server is gone, for whatever reason. */
+  readonly ended: Promise<void>;
+  /** Ends the server and waits until it is gone. */
   stop(): Promise<void>;
+  /** Ends it at once; the next start recovers. */
+  kill(): void;
 };
 
 const DATABASE = "bedrock";
@@ -39,8 +43,9 @@ const STOP_LIMIT_MS = 10_000;
 const POLL_MS = 15;
 
 /**
- * Starts the server on a data folder, creating both on the first run, or adopts the one that runs there already.
- * Rejects with a sentence that says what to do instead when this machine cannot run it.
+ * Starts the server on a data folder, creating both on the first run. No other process may do so at the same time: a
+ * server that runs there is taken for a leftover. Rejects with a sentence that says what to do instead when this machine
+ * cannot run it.
  */
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const progress = options.onProgress ?? (() => undefined);
@@ -48,15 +53,15 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   await mkdir(dataDir, { recursive: true });
   const bin = await postgresBinaries();
   const cluster = clusterIn(dataDir, options.durable, bin, await chooseUser([dataDir, bin]));
+  await endLeft(cluster, progress);
   await prepareCluster(cluster, progress);
 
-  const pid = await serve(cluster, progress);
+  const { pid, ended, kill } = await serve(cluster, progress);
   await createDatabase(cluster);
   return {
-    url: urlOf(cluster, DATABASE),
-    pid,
+    ...{ url: urlOf(cluster, DATABASE), pid, ended, kill },
     async stop() {
-      await stop(pid);
+      await stop(cluster, pid);
       // The folder stays if a socket is left in it: the next start uses both again.
       await rmdir(cluster.sockets).catch(() => undefined);
     },
@@ -75,15 +80,10 @@ async function lockHolder(cluster: Cluster): Promise<number> {
 
 const lockFile = (cluster: Cluster): string => join(cluster.folder, "postmaster.pid");
 
-/** Adopts or starts a server. If another process starts one on this folder at the same time, that one is adopted. */
-async function serve(cluster: Cluster, progress: (sentence: string) => void): Promise<number> {
+/** Tries again while the remains of a server that was killed hold the folder. */
+async function serve(cluster: Cluster, progress: (sentence: string) => void): Promise<Server> {
   const deadline = performance.now() + START_LIMIT_MS;
   for (;;) {
-    const running = await adopt(cluster);
-    if (running !== null) {
-      progress("PostgreSQL is running already.");
-      return running;
-    }
     progress("Starting PostgreSQL.");
     const started = await start(cluster, deadline);
     if (started !== null) return started;
@@ -91,26 +91,18 @@ async function serve(cluster: Cluster, progress: (sentence: string) => void): Pr
   }
 }
 
-async function adopt(cluster: Cluster): Promise<number | null> {
+/** Ends the server that an earlier start has left on this folder: it would not end together with this process. */
+async function endLeft(cluster: Cluster, progress: (sentence: string) => void): Promise<void> {
   const pid = await lockHolder(cluster);
-  if (pid <= 0) return null;
-  if (!isServer(pid)) {
+  if (pid <= 0) return;
+  if (isServerOf(cluster.folder, pid)) {
+    progress("Ending the PostgreSQL server of an earlier start.");
+    await stop(cluster, pid);
+  } else if (isAlive(pid)) {
     // PostgreSQL removes the file of a process that is gone, but takes any process with that id for a server.
-    if (isAlive(pid)) await rm(lockFile(cluster), { force: true });
-    return null;
+    await rm(lockFile(cluster), { force: true });
   }
-  const answers = await waitUntil(async () => {
-    if (!isServer(pid)) return false;
-    return (await canConnect(cluster)) ? true : null;
-  }, ADOPT_LIMIT_MS);
-  if (answers === true) return pid;
-  // The server has lost its socket, or hangs.
-  await stop(pid);
-  return null;
 }
-
-/** Milliseconds. A server that another process has just started may still recover. */
-const ADOPT_LIMIT_MS = 15_000;
 
 function isAlive(pid: number): boolean {
   try {
@@ -120,13 +112,18 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** null when another server holds the folder, or the remains of one that was killed do. */
-async function start(cluster: Cluster, deadline: number): Promise<number | null> {
+type Server = Pick<RunningPostgres, "pid" | "ended" | "kill">;
+
+/** null when the remains of a server that was killed hold the folder. */
+async function start(cluster: Cluster, deadline: number): Promise<Server | null> {
   const log = await openLog(cluster.log);
   const child = cluster.user.spawn(join(cluster.bin, "postgres"), serverArguments(cluster), log.file.fd);
   // Without a listener a failed spawn would end this process; `isOver` sees it by the missing pid.
   child.on("error", () => undefined);
   child.unref();
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  // SIGQUIT is a crash that the next start recovers from.
+  const kill = (): void => void child.kill("SIGQUIT");
   await log.file.close();
   const isOver = () => child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
   try {
@@ -135,19 +132,18 @@ async function start(cluster: Cluster, deadline: number): Promise<number | null>
       if (isOver()) return false;
       return (await lockHolder(cluster)) === child.pid && (await canConnect(cluster)) ? true : null;
     }, deadline - performance.now());
-    if (ready === true && child.pid !== undefined) return child.pid;
+    if (ready === true && child.pid !== undefined) return { pid: child.pid, ended, kill };
     const output = (await readFile(cluster.log)).subarray(log.length).toString();
     if (isOver() && performance.now() < deadline && /still in use|already exists/.test(output)) return null;
     throw new Error(`PostgreSQL did not start (${cluster.log}):\n${output.slice(-2000)}`);
   } catch (error) {
-    child.kill("SIGQUIT");
+    kill();
     throw error;
   }
 }
 
 /**
- * Opens the log for appending, because two servers may write at once before one of them gives up. A long log is
- * truncated.
+ * Opens the log for appending, because an earlier server may still write to it. A long log is truncated.
  */
 async function openLog(path: string): Promise<{ file: FileHandle; length: number }> {
   const file = await open(path, "a", 0o600);
@@ -192,8 +188,6 @@ async function canConnect(cluster: Cluster): Promise<boolean> {
 async function createDatabase(cluster: Cluster): Promise<void> {
   const client = openClient(urlOf(cluster, "postgres"), "bedrock start");
   try {
-    // Other processes that start or adopt the server at the same time look after this one.
-    await client`select pg_advisory_lock(hashtext(${DATABASE}))`;
     const found = await client`select from pg_database where datname = ${DATABASE}`;
     if (found.length === 0) await client`create database ${client(DATABASE)}`;
   } finally {
@@ -201,15 +195,28 @@ async function createDatabase(cluster: Cluster): Promise<void> {
   }
 }
 
-async function stop(pid: number): Promise<void> {
-  // SIGINT closes the connections and writes a checkpoint; SIGQUIT is a crash that the next start recovers from.
+async function stop({ folder }: Cluster, pid: number): Promise<void> {
+  // SIGINT closes the connections and writes a checkpoint.
   for (const signal of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
-    if (!isServer(pid)) return;
-    process.kill(pid, signal);
-    const gone = await waitUntil(() => Promise.resolve(isServer(pid) ? null : true), STOP_LIMIT_MS);
+    if (!isServerOf(folder, pid)) return;
+    tell(pid, signal);
+    // A server that was stopped (SIGSTOP) hears nothing else.
+    tell(pid, "SIGCONT");
+    const gone = await waitUntil(() => Promise.resolve(isServerOf(folder, pid) ? null : true), STOP_LIMIT_MS);
     if (gone === true) return;
   }
   throw new Error(`PostgreSQL (process ${pid}) does not stop.`);
+}
+
+function tell(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : null;
+    if (code === "EPERM")
+      throw new Error(`PostgreSQL (process ${pid}) belongs to another user: end it, or set DATA_DIR.`);
+    // Otherwise it has ended at this moment.
+  }
 }
 
 /** Asks until the answer is not null; resolves to null when the time is over. */

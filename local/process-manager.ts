@@ -1,7 +1,7 @@
 /**
  * Owns: the child processes of one `npm start`: their names, their files, the order in which they end, and the ones
- * that a killed `npm start` left behind.
- * Not here: the life of a single one (managed-process.ts); Postgres, which is adopted instead (postgres.ts).
+ * that an earlier `npm start` left behind. The kernel kills them with it, so there are some only where it could not.
+ * Not here: the life of a single one (managed-process.ts); Postgres (postgres.ts).
  */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -21,12 +21,15 @@ const WORKING: readonly State["kind"][] = [
   "cancelling",
   "awaiting_continuation",
 ];
-/** A continuation is requested again, whatever the policy. */
-const GOES_ON: State["kind"] = "awaiting_continuation";
+/** A continuation is requested again, whatever the policy, so it need not come to rest. */
+const BUSY = WORKING.filter((state) => state !== "awaiting_continuation");
 const AT_ONCE = 16;
 
 /** Milliseconds for the conversations to come to rest; nothing breaks if one takes longer. */
-const REST_WITHIN = 5000;
+const REST_WITHIN = 60_000;
+/** Milliseconds between two looks, and for the answer to one. */
+const LOOK = 100;
+const ANSWER_WITHIN = 3000;
 
 export type RestartOptions = {
   readonly client: Client;
@@ -44,9 +47,26 @@ export type RestartOptions = {
 export type Announced = {
   /** The number of conversations that were told of the restart. */
   readonly told: number;
-  /** Resolves when none of them looks busy any more; needs a worker. */
-  readonly atRest: () => Promise<void>;
+  /**
+   * With the policy `idle`, waits until each of them that was at work has come to rest; needs a worker. Resolves to the
+   * number of those that have not within the time.
+   */
+  readonly atRest: (options?: RestOptions) => Promise<number>;
 };
+
+type RestOptions = {
+  readonly report?: Report;
+  readonly signal?: AbortSignal;
+  /** Milliseconds; 60000 by default. */
+  readonly within?: number;
+};
+
+/** The sentence for the user about conversations that have not come to rest. */
+export function stillAtWork(count: number): string {
+  return `Warning: after ${REST_WITHIN / 1000} s ${conversations(count)} of before the restart still looked busy. The start goes on; a worker brings them to rest when it reaches them (logs/worker.log says what holds it up).`;
+}
+
+const conversations = (count: number): string => (count === 1 ? "1 conversation" : `${count} conversations`);
 
 /**
  * Sends `restarted` to every open conversation, with the version of its row. A workflow with another version, because
@@ -63,7 +83,11 @@ export async function sendRestarted(options: RestartOptions): Promise<Announced>
 
   // No worker polls yet: a conversation that works now was working when the system went down.
   const rows = await countRestart(databaseUrl, [...ids]);
-  const working = new Set([...rows.values()].flatMap(({ id, isWorking }) => (isWorking ? [id] : [])));
+  const working = new Map(
+    [...rows.values()].flatMap(({ id, isWorking, lastEvent }) =>
+      isWorking ? [[id, lastEvent] as const] : [],
+    ),
+  );
   const rest = [...ids];
   let told = 0;
   const sendRest = async () => {
@@ -75,7 +99,8 @@ export async function sendRestarted(options: RestartOptions): Promise<Announced>
   await Promise.all(Array.from({ length: AT_ONCE }, sendRest));
   return {
     told,
-    atRest: () => (policy === "idle" ? comeToRest(databaseUrl, working) : Promise.resolve()),
+    atRest: (options = {}) =>
+      policy === "idle" ? comeToRest(databaseUrl, working, options) : Promise.resolve(0),
   };
 }
 
@@ -115,31 +140,55 @@ async function sendTo(
 /**
  * After `ready`, no client should see a conversation in a working state on which no worker works. Nothing else depends
  * on it: where Postgres does not answer, or the driver loses a query, the start goes on when the time is over.
+ *
+ * @param working the number of the last event of each that was at work
  */
-async function comeToRest(databaseUrl: string, working: ReadonlySet<string>): Promise<void> {
-  if (working.size === 0) return;
-  const over = new AbortController();
-  const untilRest = async (): Promise<void> => {
-    while (!over.signal.aborted) {
-      const ids = await workingConversations(databaseUrl, GOES_ON).catch(() => null);
-      if (ids !== null && ![...ids].some((id) => working.has(id))) return;
-      await pause(50);
-    }
-  };
-  const late = pause(REST_WITHIN, undefined, { signal: over.signal });
-  await Promise.race([untilRest(), late]);
-  over.abort();
-  await late.catch(() => undefined);
+async function comeToRest(
+  databaseUrl: string,
+  working: ReadonlyMap<string, number>,
+  { report, signal, within = REST_WITHIN }: RestOptions,
+): Promise<number> {
+  let waiting = working;
+  const deadline = performance.now() + within;
+  while (waiting.size > 0 && performance.now() < deadline && signal?.aborted !== true) {
+    report?.(`waiting for ${conversations(waiting.size)} to come to rest`);
+    const busy = await Promise.race([
+      stillBusy(databaseUrl, waiting).catch(() => null),
+      pause(ANSWER_WITHIN, null, { ref: false }),
+    ]);
+    if (busy !== null) waiting = new Map([...waiting].filter(([id]) => busy.has(id)));
+    if (waiting.size > 0) await pause(LOOK);
+  }
+  return waiting.size;
 }
 
-async function workingConversations(
+/**
+ * Those that have not been at rest since their event of this number. One that a client has given new work does not
+ * count: its events show that it was at rest.
+ */
+async function stillBusy(
   databaseUrl: string,
-  except: State["kind"] | null = null,
-): Promise<Set<string>> {
+  lastEvents: ReadonlyMap<string, number>,
+): Promise<ReadonlySet<string>> {
   const sql = openClient(databaseUrl, "bedrock start");
-  const states = WORKING.filter((state) => state !== except);
   try {
-    const rows = await sql<{ id: string }[]>`select id from conversations where state in ${sql(states)}`;
+    const rows = await sql<{ id: string }[]>`
+      select id from conversations
+      join jsonb_each_text(${JSON.stringify(Object.fromEntries(lastEvents))}::text::jsonb) as asked on key = id
+      where state in ${sql(BUSY)} and not exists (
+        select from events
+        where conversation_id = id and number > value::bigint and name = 'state.changed'
+          and data #>> '{state,kind}' not in ${sql(BUSY)})`;
+    return new Set(rows.map((row) => row.id));
+  } finally {
+    await sql.end({ timeout: 2 });
+  }
+}
+
+async function workingConversations(databaseUrl: string): Promise<Set<string>> {
+  const sql = openClient(databaseUrl, "bedrock start");
+  try {
+    const rows = await sql<{ id: string }[]>`select id from conversations where state in ${sql(WORKING)}`;
     return new Set(rows.map((row) => row.id));
   } finally {
     await sql.end({ timeout: 2 });
@@ -153,6 +202,7 @@ type Row = {
   readonly revisionId: string;
   readonly restarts: number;
   readonly isWorking: boolean;
+  readonly lastEvent: number;
 };
 
 /**
@@ -165,7 +215,8 @@ async function countRestart(databaseUrl: string, ids: readonly string[]): Promis
   try {
     const rows = await sql<Row[]>`
       update conversations set restarts = restarts + 1 where id in ${sql(ids)}
-      returning id, revision::float8 as revision, revision_id as "revisionId", restarts, state in ${sql(WORKING)} as "isWorking"`;
+      returning id, revision::float8 as revision, revision_id as "revisionId", restarts, state in ${sql(WORKING)} as "isWorking",
+        last_event::float8 as "lastEvent"`;
     return new Map(rows.map((row) => [row.id, row]));
   } finally {
     await sql.end({ timeout: 2 });

@@ -4,7 +4,7 @@
  * second. Plain JavaScript: it runs the TypeScript. Packages are not compiled, but imported from `node_modules`.
  *
  * `--compile` in place of a program compiles only. A program followed by `--secrets-fd=3` gets its secrets by that
- * descriptor (secrets.mjs).
+ * descriptor (secrets.mjs). What follows a program is for the program.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -43,7 +43,7 @@ const folder = await compiled();
 if (program !== COMPILE_ONLY) {
   process.setSourceMapsEnabled(true);
   const { main } = await import(pathToFileURL(join(folder, program.replace(/\.ts$/, ".mjs"))).href);
-  await main({ ...process.env, ...secrets });
+  await main({ ...process.env, ...secrets }, process.argv.slice(3));
 }
 
 function secretsBy(fd) {

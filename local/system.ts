@@ -24,7 +24,7 @@ import { createProcessManager, stopLeftovers } from "./process-manager.ts";
 import { checkMachine } from "./machine.ts";
 import { withProgress, type Report } from "./progress.ts";
 import { isNewPayloadKey, keepPayloadKey, rememberPayloadKey } from "./payload-key.ts";
-import { sendRestarted, type Announced } from "./restart.ts";
+import { sendRestarted, stillAtWork, type Announced } from "./restart.ts";
 import { StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
 import { waitForTemporal } from "./temporal/server.ts";
@@ -146,7 +146,8 @@ export function createSystem(given: Config, say: (line: string) => void): System
     async start() {
       checkMachine();
       makeFolders(folders);
-      lock = takeDataLock(folders);
+      const { signal } = interrupted;
+      lock = await step("Another start", (report) => takeDataLock(folders, { report, signal }));
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
       const key = payloadKey();
       const config = { ...given, payloadKey: key, port: await choosePort(given) };
@@ -164,8 +165,9 @@ export function createSystem(given: Config, say: (line: string) => void): System
         step("Worker", () => processes.start(workerProcess(config, services))),
         step("API", () => processes.start(apiProcess(config, services))),
       ]);
-      await step("Interrupted conversations", atRest);
+      const atWork = await step("Interrupted conversations", (report) => atRest({ report, signal }));
       interrupted.signal.throwIfAborted();
+      if (atWork > 0) say(stillAtWork(atWork));
       say(`Postgres         ${withoutPassword(databaseUrl)}`);
       say(`Temporal         ${temporalAddress}`);
       if (ui !== null) say(`Temporal Web UI  ${ui.url}`);
@@ -176,6 +178,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
 
     async stop() {
       interrupted.abort(new StartError("The start was interrupted."));
+      lock?.announceRelease();
       await ui?.close(0);
       await processes.stop();
       await postgres?.stop();

@@ -6,6 +6,7 @@
 import { spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { Connection } from "@temporalio/client";
+import { dyingWithParent } from "../die-with-parent.ts";
 import { freePort } from "../ports.ts";
 import { sentenceOf, StartError } from "../start-error.ts";
 import { SEARCH_ATTRIBUTES } from "../../protocol/search-attributes.ts";
@@ -158,7 +159,9 @@ export async function startTemporal(options: TestServer): Promise<RunningTempora
 }
 
 async function startOn(port: number, options: TestServer): Promise<RunningTemporal> {
-  const { command, args, env } = temporalCommand({ ...options, port, ui: null });
+  const server = temporalCommand({ ...options, port, ui: null });
+  const { command, args } = dyingWithParent(server, "SIGKILL");
+  const { env } = server;
   const child = spawn(command, args, { env, stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   child.stderr.on("data", (chunk: Buffer) => {
@@ -173,14 +176,11 @@ async function startOn(port: number, options: TestServer): Promise<RunningTempor
     child.once("error", settle);
     child.once("exit", settle);
   });
-  const killNow = () => child.kill("SIGKILL");
-  process.once("exit", killNow);
   const stop = async () => {
-    const late = setTimeout(killNow, 2000);
+    const late = setTimeout(() => child.kill("SIGKILL"), 2000);
     child.kill("SIGTERM");
     await exit;
     clearTimeout(late);
-    process.off("exit", killNow);
   };
   const address = `127.0.0.1:${port}`;
   try {

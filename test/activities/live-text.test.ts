@@ -168,7 +168,7 @@ test("the newest part of a long text is kept; its offset says what is not", asyn
   const second = "0123456789abcdef".repeat(RATE / 16);
   for (let n = 0; n < 6; n++) {
     live.push("stdout", second);
-    vi.advanceTimersByTime(1_000);
+    await vi.advanceTimersByTimeAsync(1_000);
   }
   published.length = 0;
   live.tellAgain();

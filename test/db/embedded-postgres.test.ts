@@ -1,12 +1,15 @@
-/** The embedded server: first start, adoption, crash, stop, and the folders that it must not touch. */
+/** The embedded server: first start, crash, stop, its end with its starter, and the folders that it must not touch. */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { openClient } from "../../db/connect.ts";
 import { listen } from "../../db/notifications.ts";
 import { isDead } from "../support/processes.ts";
+import { until } from "../support/waiting.ts";
 import { startPostgres } from "../../local/postgres.ts";
 
 async function dataFolder(): Promise<string> {
@@ -32,18 +35,15 @@ async function query(url: string, text: string): Promise<unknown[]> {
   }
 }
 
-test("the server is adopted by the next start, comes back with its data after kill -9, and stops", async () => {
+test("the server comes back with its data after kill -9, and stops", async () => {
   const dataDir = await dataFolder();
   const first = await start(dataDir, true);
   expect(first.said).toEqual(["Creating the PostgreSQL cluster.", "Starting PostgreSQL."]);
   await query(first.url, "create table kept (n int)");
   await query(first.url, "insert into kept values (7)");
 
-  const adopted = await start(dataDir, true);
-  expect(adopted).toMatchObject({ pid: first.pid, url: first.url });
-  expect(adopted.said).toEqual(["PostgreSQL is running already."]);
-
   process.kill(first.pid, "SIGKILL");
+  await first.ended;
   const again = await start(dataDir, true);
   expect(again.pid).not.toBe(first.pid);
   expect(await query(again.url, "select n from kept")).toEqual([{ n: 7 }]);
@@ -59,6 +59,51 @@ test("the server is adopted by the next start, comes back with its data after ki
   expect(isDead(last.pid)).toBe(true);
 });
 
+test.each([
+  ["another account can reach its folder", 0o755],
+  ["no other account can", 0o700],
+])("the server shuts down when the process that started it is killed: %s", async (_, mode) => {
+  const dataDir = await dataFolder();
+  await chmod(dataDir, mode);
+  const program = fileURLToPath(new URL("postgres-to-orphan.ts", import.meta.url));
+  const starter = spawn(process.execPath, ["--import", "tsx", program, dataDir], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [line] = (await once(starter.stdout, "data")) as [Buffer];
+  const pid = Number(line.toString());
+  expect(isDead(pid)).toBe(false);
+  starter.kill("SIGKILL");
+  await until(() => isDead(pid));
+  expect(await readFile(join(dataDir, "pg18.log"), "utf8")).toContain("received fast shutdown request");
+});
+
+test.each([
+  ["runs", "SIGCONT"],
+  ["is stopped", "SIGSTOP"],
+] as const)("a start ends a server that was left on its folder and %s", async (_, signal) => {
+  const dataDir = await dataFolder();
+  const left = await start(dataDir);
+  await query(left.url, "create table kept (n int)");
+  process.kill(left.pid, signal);
+  const next = await start(dataDir);
+  expect(next.said).toEqual(["Ending the PostgreSQL server of an earlier start.", "Starting PostgreSQL."]);
+  expect(isDead(left.pid)).toBe(true);
+  expect(await readFile(join(dataDir, "pg18.log"), "utf8")).toContain("received fast shutdown request");
+  expect(await query(next.url, "select count(*)::int as n from kept")).toEqual([{ n: 0 }]);
+});
+
+test("a start does not touch the server of another folder, whatever its own lock file says", async () => {
+  const [other, dataDir] = [await start(await dataFolder()), await dataFolder()];
+  const earlier = await start(dataDir);
+  const lockFile = join(dataDir, "pg18", "postmaster.pid");
+  const lock = await readFile(lockFile, "utf8");
+  await earlier.stop();
+  await writeFile(lockFile, lock.replace(/^\d+/, String(other.pid)));
+  const next = await start(dataDir);
+  expect(await query(next.url, "select 1 as one")).toEqual([{ one: 1 }]);
+  expect(await query(other.url, "select 1 as one")).toEqual([{ one: 1 }]);
+});
+
 test("a durable server syncs every commit to disk, and listens on no port", async () => {
   const { url } = await start(await dataFolder(), true);
   expect(
@@ -68,12 +113,6 @@ test("a durable server syncs every commit to disk, and listens on no port", asyn
         current_setting('listen_addresses') as addresses, current_setting('server_encoding') as encoding`,
     ),
   ).toEqual([{ fsync: "on", commit: "on", addresses: "", encoding: "UTF8" }]);
-});
-
-test("two starts at once share one server", async () => {
-  const dataDir = await dataFolder();
-  const [one, two] = await Promise.all([start(dataDir), start(dataDir)]);
-  expect(one.pid).toBe(two.pid);
 });
 
 test("a lock file that names another program's process does not prevent a start", async () => {

@@ -16,7 +16,7 @@ function taken(file: string): Lock {
 test("a second claim of a lock fails and names the holder", () => {
   const file = join(temporaryFolder(), "lock");
   const first = taken(file);
-  expect(tryLock(file)).toEqual({ held: false, holder: identify(process.pid) });
+  expect(tryLock(file)).toEqual({ held: false, holder: identify(process.pid), isReleasedSoon: false });
   first.release();
   taken(file).release();
   expect(readdirSync(join(file, ".."))).toEqual([]);
@@ -27,7 +27,7 @@ test("a killed process holds no lock, nor does a process that got its pid later"
   const holder = spawn("sleep", ["60"], { stdio: "ignore" });
   const identity = await eventually("the process", () => identify(holder.pid ?? 0));
   writeFileSync(file, JSON.stringify(identity));
-  expect(tryLock(file)).toEqual({ held: false, holder: identity });
+  expect(tryLock(file)).toEqual({ held: false, holder: identity, isReleasedSoon: false });
   holder.kill("SIGKILL");
   await once(holder, "exit");
   taken(file).release();
@@ -50,6 +50,19 @@ test("a second release does not take the lock from the next holder", () => {
   first.release();
   expect(tryLock(file)).toMatchObject({ held: false });
   second.release();
+});
+
+test("a holder can announce that it will release the lock; the lock is still its own", () => {
+  const file = join(temporaryFolder(), "lock");
+  const first = taken(file);
+  first.announceRelease();
+  expect(tryLock(file)).toEqual({ held: false, holder: identify(process.pid), isReleasedSoon: true });
+  first.release();
+  const second = taken(file);
+  first.announceRelease();
+  expect(tryLock(file)).toMatchObject({ held: false, isReleasedSoon: false });
+  second.release();
+  expect(readdirSync(join(file, ".."))).toEqual([]);
 });
 
 test("a waiting claim reports that once, and gets the lock", async () => {

@@ -157,18 +157,36 @@ test("a process that ignores SIGTERM is killed at its time-out, with its childre
   expect(notes()).toEqual([]);
 });
 
-test("the next `npm start` stops the processes that a killed one left behind", async () => {
+test("when `npm start` is killed its processes end, also one that ignores SIGTERM, and one that is stopped", async () => {
   const { runDir, logDir } = stage();
   const program = fileURLToPath(new URL("system-to-kill.ts", import.meta.url));
   const system = spawn(process.execPath, ["--import", "tsx", program, runDir, logDir], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   await once(system.stdout, "data");
+  const children = ["api", "temporal"].map((name) => recorded(runDir, name));
+  expect(children.map(isRunning)).toEqual([true, true]);
+  process.kill(children[0]?.pid ?? 0, "SIGSTOP");
   system.kill("SIGKILL");
   await once(system, "exit");
-  const left = ["api", "temporal"].map((name) => recorded(runDir, name));
-  expect(left.map(isRunning)).toEqual([true, true]);
+  await eventually("the end of both", () => !children.some(isRunning), 1000);
+});
 
+test("the next `npm start` stops the processes that an earlier one left behind all the same", async () => {
+  const { runDir } = stage();
+  const left: ProcessIdentity[] = [];
+  for (const [name, trap] of [
+    ["api", ""],
+    ["temporal", "trap '' TERM;"],
+  ] as const) {
+    const body = `${trap} echo ready; while :; do sleep 0.05; done`;
+    const child = spawn("/bin/sh", ["-c", body], { detached: true, stdio: ["ignore", "pipe", "ignore"] });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    await once(child.stdout, "data");
+    const identity = await eventually("the process", () => identify(child.pid ?? 0));
+    writeFileSync(join(runDir, `${name}.json`), JSON.stringify(identity));
+    left.push(identity);
+  }
   const said: string[] = [];
   await stopLeftovers({ runDir, stopOrder: [["api"], ["temporal"]], say: (line) => said.push(line) }, 100);
   expect(left.map(isRunning)).toEqual([false, false]);

@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
-import { expect, inject, onTestFinished, test } from "vitest";
-import { sendRestarted, type Announced } from "../../local/restart.ts";
+import { expect, inject, onTestFinished, test, vi } from "vitest";
+import { sendRestarted, stillAtWork, type Announced } from "../../local/restart.ts";
 import { hold } from "../../local/scripted/cues.ts";
 import { say } from "../../local/scripted/script.ts";
 import { startTemporal } from "../../local/temporal/server.ts";
@@ -17,13 +17,20 @@ const announce = (system: System, policy: RestartPolicy, client = system.tempora
   return sendRestarted({ client, databaseUrl, taskQueue, policy });
 };
 
-/** Opens a conversation in the middle of a request and an idle one, then stops the worker. */
-async function interrupted(system: System): Promise<{ busy: TestConversation; idle: TestConversation }> {
+/**
+ * Opens a conversation in the middle of a request and an idle one, then stops the worker.
+ *
+ * @param next the model's answer to the next request
+ */
+async function interrupted(
+  system: System,
+  next = say("Asked again."),
+): Promise<{ busy: TestConversation; idle: TestConversation }> {
   const worker = await system.startWorker();
   const idle = await TestConversation.open(system);
   const busy = await TestConversation.open(system);
   const held = hold();
-  const tag = system.model.script(randomUUID(), [say("never stored", held), say("Asked again.")]);
+  const tag = system.model.script(randomUUID(), [say("never stored", held), next]);
   await busy.send(`first ${tag}`);
   await held.reached;
   await worker.stop();
@@ -36,11 +43,43 @@ test("with the policy idle, a working conversation is idle before the system is 
   const { busy, idle } = await interrupted(system);
   const { told, atRest } = await announce(system, "idle");
   expect(told).toBe(2);
+  const reports: string[] = [];
+  const resting = atRest({ report: (sentence) => reports.push(sentence) });
+  // 50 seconds later it still waits.
+  const now = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => now() + 50_000);
+  const before = reports.length;
+  await eventually("two more looks", () => reports.length > before + 1);
+  clock.mockRestore();
   await system.startWorker();
-  await atRest();
+  expect(await resting).toBe(0);
+  expect(new Set(reports)).toEqual(new Set(["waiting for 1 conversation to come to rest"]));
   expect((await busy.stored()).conversation.state.kind).toBe("idle");
   expect(await busy.types()).toEqual(["user", "note", "run_stop"]);
   expect(await idle.types()).toEqual([]);
+});
+
+test("the wait for conversations that do not come to rest has a limit, and can be interrupted", async () => {
+  const system = await startSystem({ workers: 0 });
+  await interrupted(system);
+  const { atRest } = await announce(system, "idle");
+  expect(await atRest({ within: 300 })).toBe(1);
+  expect(stillAtWork(1)).toMatch(/after 60 s 1 conversation .*The start goes on/);
+  const stop = new AbortController();
+  expect(await atRest({ report: () => stop.abort(), signal: stop.signal })).toBe(1);
+});
+
+test("a conversation that was at rest since counts no more, although a client has given it work again", async () => {
+  const system = await startSystem({ workers: 0 });
+  const held = hold();
+  const { busy } = await interrupted(system, say("never said", held));
+  const { atRest } = await announce(system, "idle");
+  await system.startWorker();
+  await busy.untilState("idle");
+  await busy.send("again");
+  await held.reached;
+  expect((await busy.stored()).conversation.state.kind).toBe("llm_requesting");
+  expect(await atRest()).toBe(0);
 });
 
 test("with the policy resume, a working conversation goes on", async () => {

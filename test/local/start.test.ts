@@ -1,115 +1,16 @@
 /** The whole of `npm start`, as a person runs it: real Postgres, Temporal, worker, API and scripted model. */
-import { execFile, spawn, type ChildProcess } from "node:child_process";
-import { randomUUID } from "node:crypto";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { freePort } from "../../local/ports.ts";
-import { identify, isRunning, parseIdentity, type ProcessIdentity } from "../../local/process-identity.ts";
+import { isRunning } from "../../local/process-identity.ts";
 import { portsOf } from "../support/ports.ts";
 import { familyOf } from "../support/processes.ts";
+import { converse, processesOf, refused, ROOT, SLOW, start, stateOf } from "./npm-start.ts";
 import { eventually, temporaryFolder } from "./support.ts";
-
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const SLOW = 180_000;
-
-type Started = {
-  readonly process: ChildProcess;
-  readonly url: string;
-  readonly output: () => string;
-};
-
-function launch(dataDir: string, port: number, env: NodeJS.ProcessEnv = {}) {
-  const { PATH, HOME, XDG_CACHE_HOME } = process.env;
-  const child = spawn(process.execPath, ["local/run.mjs", "local/main.ts"], {
-    cwd: ROOT,
-    env: { PATH, HOME, XDG_CACHE_HOME, DATA_DIR: dataDir, PORT: String(port), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  }
-  onTestFinished(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill("SIGTERM");
-    await once(child, "exit");
-  });
-  return { child, output: () => output };
-}
-
-async function start(dataDir: string, port: number, env?: NodeJS.ProcessEnv): Promise<Started> {
-  const { child, output } = launch(dataDir, port, env);
-  const url = await eventually(
-    "ready",
-    () => {
-      if (child.exitCode !== null) throw new Error(output());
-      return /^ready (http:\S+)$/m.exec(output())?.[1] ?? null;
-    },
-    SLOW,
-  );
-  return { process: child, url, output };
-}
-
-/** The output of a start that fails. */
-async function refused(dataDir: string, port: number, env?: NodeJS.ProcessEnv): Promise<string> {
-  const { child, output } = launch(dataDir, port, env);
-  const [code] = (await once(child, "close")) as [number];
-  expect(code).toBe(1);
-  expect(output()).not.toMatch(/^\s+at /m);
-  return output();
-}
-
-/** null for a file that is just being written, or has just gone. */
-function identityIn(file: string): ProcessIdentity | null {
-  try {
-    return parseIdentity(readFileSync(file, "utf8"));
-  } catch {
-    return null;
-  }
-}
-
-/** The processes of `npm start` on this folder, Postgres included. */
-function processesOf(dataDir: string): Record<string, ProcessIdentity> {
-  const found: Record<string, ProcessIdentity> = {};
-  for (const file of readdirSync(join(dataDir, "run"))) {
-    if (!/^(api|worker|temporal|scripted)\.json$/.test(file)) continue;
-    const identity = identityIn(join(dataDir, "run", file));
-    if (identity !== null) found[file.replace(".json", "")] = identity;
-  }
-  const postmaster = join(dataDir, "pg18", "postmaster.pid");
-  const postgres = existsSync(postmaster)
-    ? identify(Number.parseInt(readFileSync(postmaster, "utf8"), 10))
-    : null;
-  if (postgres !== null) found["postgres"] = postgres;
-  return found;
-}
-
-type State = { readonly state: { readonly kind: string } };
-
-/** A 503 means "not known": the request is repeated with the same id, as the contract says. */
-async function converse(url: string, cwd: string, text: string): Promise<string> {
-  const id = randomUUID();
-  const open = async () => {
-    const response = await fetch(`${url}/api/conversations`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ id, cwd, message: { text, id: "first" } }),
-    });
-    await response.arrayBuffer();
-    return response.status === 503 ? null : response.status;
-  };
-  expect([201, 409]).toContain(await eventually("a conversation", open, SLOW));
-  return id;
-}
-
-async function stateOf(url: string, id: string): Promise<string> {
-  const response = await fetch(`${url}/api/conversations/${id}`);
-  return ((await response.json()) as State).state.kind;
-}
 
 /** The states that a person waits for between the blocks. Without a sandbox the agent asks for no approval. */
 const WAITS = ["idle", "tool_executing", "idle", "awaiting_mode_approval|idle", "idle", "idle"];
@@ -189,7 +90,7 @@ describe("npm start", () => {
   );
 
   test(
-    "comes up clean after kill -9: running work is interrupted, and all messages are there",
+    "leaves nothing running after kill -9, and comes up clean: running work is interrupted, and all messages are there",
     async () => {
       const folder = temporaryFolder();
       const dataDir = join(folder, "data");
@@ -198,14 +99,13 @@ describe("npm start", () => {
       const id = await converse(first.url, folder, "run: sleep 600");
       await eventually("the command", async () => (await stateOf(first.url, id)) === "tool_executing", SLOW);
       const before = processesOf(dataDir);
+      expect(Object.keys(before).sort()).toEqual(["api", "postgres", "scripted", "temporal", "worker"]);
       first.process.kill("SIGKILL");
       await once(first.process, "exit");
-      expect(Object.values(before).every(isRunning)).toBe(true);
+      await eventually("the end of all", () => !Object.values(before).some(isRunning));
 
       const second = await start(dataDir, port);
-      const { postgres, ...others } = before;
-      expect(Object.values(others).filter(isRunning)).toEqual([]);
-      expect(postgres && isRunning(postgres)).toBe(true);
+      expect(second.output()).not.toContain("earlier start");
       expect(await stateOf(second.url, id)).toBe("idle");
       const messages = await (await fetch(`${second.url}/api/conversations/${id}/messages`)).text();
       expect(messages).toContain("run: sleep 600");

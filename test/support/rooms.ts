@@ -23,8 +23,9 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   worker: ["protocol"],
   "worker.ts": ["machine", "protocol", "db", "llm", "tools", "sandbox", "activities", "config.ts", "worker"],
   api: ["machine", "protocol", "db", "llm", "images", "config.ts"],
-  // It imports only the API's checks: Temporal's Web UI is behind the same checks.
-  local: ["machine", "protocol", "db", "api", "config.ts"],
+  // It imports only the API's checks: Temporal's Web UI is behind the same checks. Of the sandbox, the numbers of system
+  // calls.
+  local: ["machine", "protocol", "sandbox", "db", "api", "config.ts"],
 };
 export const ROOMS = Object.keys(MAY_IMPORT);
 
