@@ -5,7 +5,7 @@
  */
 
 /** A text and where it belongs in its source; offsets count UTF-16 code units. */
-export type Piece<Source> = { readonly source: Source; readonly offset: number; readonly text: string };
+type Piece<Source> = { readonly source: Source; readonly offset: number; readonly text: string };
 
 export type LiveTextOptions<Source> = {
   /**

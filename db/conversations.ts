@@ -3,6 +3,7 @@ import { and, asc, desc, eq, ilike, isNull, sql } from "drizzle-orm";
 import type { RowVersion } from "../protocol/commit.ts";
 import { COMMITS } from "./channels.ts";
 import type { Database } from "./connect.ts";
+import { forgetRemovals } from "./list-changes.ts";
 import { deleteUnreferencedImages } from "./images.ts";
 import { cleanText } from "./json.ts";
 import { conversationColumns } from "./rows.ts";
@@ -155,5 +156,6 @@ export async function deleteConversation(
     return rows.length > 0;
   });
   await deleteUnreferencedImages(db);
+  await forgetRemovals(db);
   return found;
 }

@@ -5,7 +5,7 @@ import { openClient } from "./connect.ts";
 export type Listening = {
   /** Resolves when all channels are listened to for the first time; waits as long as the database is down. */
   readonly ready: Promise<void>;
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 };
 
 /**

@@ -21,11 +21,11 @@ export type CommitNotice =
 export type Unsubscribe = () => void;
 
 export type Notifications = Listening & {
-  onCommit(callback: (notice: CommitNotice) => void): Unsubscribe;
-  onLive(callback: (conversationId: string, piece: LivePiece) => void): Unsubscribe;
-  onOrder(callback: (order: Order) => void): Unsubscribe;
+  readonly onCommit: (callback: (notice: CommitNotice) => void) => Unsubscribe;
+  readonly onLive: (callback: (conversationId: string, piece: LivePiece) => void) => Unsubscribe;
+  readonly onOrder: (callback: (order: Order) => void) => Unsubscribe;
   /** The connection was lost and is back. Notifications in between are lost, so catch up from the tables. */
-  onReconnect(callback: () => void): Unsubscribe;
+  readonly onReconnect: (callback: () => void) => Unsubscribe;
 };
 
 /** Listens on a connection of its own, which reconnects by itself. Callbacks must not throw. */

@@ -113,7 +113,8 @@ export function unpackNotice(notice: Notice | ShortNotice, value: Value | null):
   if (value === null) return notice as Notice;
   const { state, queue, queueHeld } = value.conversation;
   if (notice.name === "state.changed") return { name: notice.name, data: { state, ...notice.data } };
-  if (notice.name === "queue.changed") return { name: notice.name, data: { queue, queueHeld, ...notice.data } };
+  if (notice.name === "queue.changed")
+    return { name: notice.name, data: { queue, queueHeld, ...notice.data } };
   return notice;
 }
 

@@ -52,8 +52,10 @@ export class CombinedStream {
 
   async #open({ id, cursor }: Opening): Promise<void> {
     this.#feeds.get(id)?.close();
-    if (this.#feeds.size >= MAX_OPEN)
-      return this.writer.send({ name: "stream.full", data: { conversationId: id, most: MAX_OPEN } });
+    if (this.#feeds.size >= MAX_OPEN) {
+      this.writer.send({ name: "stream.full", data: { conversationId: id, most: MAX_OPEN } });
+      return;
+    }
     const feed = new ConversationFeed(this.#deps, id, this.#sinkOf(id));
     this.#feeds.set(id, feed);
     void feed.ended.then(() => {

@@ -54,7 +54,10 @@ export class ListFeed {
     // Facts that come while the earlier ones are read must follow them.
     const waiting: ListEvent[] = [];
     let isReady = false;
-    const client: Receive = (event) => void (isReady ? receive(event) : waiting.push(event));
+    const client: Receive = (event) => {
+      if (isReady) receive(event);
+      else waiting.push(event);
+    };
     this.#clients.add(client);
     this.#unwatch ??= this.#deps.hub.watchAll((notice) => this.#receive(notice));
     try {
@@ -122,13 +125,14 @@ export class ListFeed {
 
   /** Reads what was committed since the cursor, whatever notifications said, and moves the cursor. */
   async #advance(): Promise<void> {
-    if (this.#cursor === "") return void (this.#mustAdvance = false);
     this.#mustAdvance = false;
+    if (this.#cursor === "") return;
     const changes = await listChanges(this.#deps.db, this.#cursor);
     this.#cursor = changes?.cursor ?? (await listCursor(this.#deps.db));
     if (changes === null) {
       this.#told.clear();
-      return this.#send({ name: "resync", data: {}, cursor: this.#cursor });
+      this.#send({ name: "resync", data: {}, cursor: this.#cursor });
+      return;
     }
     const there = new Set(changes.changed.map(({ id }) => id));
     for (const id of changes.removed)

@@ -51,7 +51,10 @@ test("tokens of one block become one notification; blocks stay separate, in orde
 
 test("pushed text is published by itself after the interval", async () => {
   const { promise, resolve } = deferred<string>();
-  const publish: LiveTextOptions<string>["publish"] = ({ text }) => Promise.resolve(resolve(text));
+  const publish: LiveTextOptions<string>["publish"] = ({ text }) => {
+    resolve(text);
+    return Promise.resolve();
+  };
   collecting({ publish, intervalMs: 5 }).live.push("text", "soon");
   expect(await promise).toBe("soon");
 });

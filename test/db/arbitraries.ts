@@ -95,7 +95,12 @@ const state: fc.Arbitrary<State> = fc.oneof(
     requestId: id,
     retry,
   }),
-  fc.record({ kind: kind("context_exhausted"), summary: text, source: fc.constantFrom("model", "failed", "cancelled" as const), finalUsage: usage }),
+  fc.record({
+    kind: kind("context_exhausted"),
+    summary: text,
+    source: fc.constantFrom("model", "failed", "cancelled" as const),
+    finalUsage: usage,
+  }),
   fc.record({ kind: kind("completed"), result: text, success: fc.boolean() }),
   fc.record(
     { kind: kind("failed"), error: text, errorKind, partialResult: text },
@@ -126,7 +131,16 @@ export const conversation: fc.Arbitrary<Conversation> = fc.record({
   state,
   mode: fc.constantFrom("restricted" as const, "unrestricted" as const),
   queue,
-  queueHeld: fc.option(fc.constantFrom("cancel" as const, "continued" as const, "restart" as const, "errors" as const, "auth" as const, "context_exhausted" as const)),
+  queueHeld: fc.option(
+    fc.constantFrom(
+      "cancel" as const,
+      "continued" as const,
+      "restart" as const,
+      "errors" as const,
+      "auth" as const,
+      "context_exhausted" as const,
+    ),
+  ),
   usage: fc
     .tuple(usage, count, fc.integer({ min: 1 }))
     .map(([sums, contextUsed, contextWindow]) => ({ ...sums, contextUsed, contextWindow })),

@@ -120,9 +120,7 @@ describe("a sub-agent ends", () => {
     {
       how: "by the API",
       cancel: (id: string) =>
-        void system.temporal.workflow
-          .getHandle(id)
-          .executeUpdate(cancelUpdate, { args: [{ queue: "run" }] }),
+        void system.temporal.workflow.getHandle(id).executeUpdate(cancelUpdate, { args: [{ queue: "run" }] }),
     },
     {
       how: "by signal",
