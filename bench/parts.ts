@@ -17,7 +17,7 @@ import { cancelsOfFamilies, firstRequests, GENERATION, memoryOfFinished, wallTim
 /** Measures a running product, with a directory for its conversations; yields each row when it is known. */
 type Part = (product: Product, dir: string) => AsyncGenerator<Row>;
 
-const DEATHS = [0.5, 0.99];
+const DEATHS = [0.5, 0.99, 1];
 /** Includes the maximum: users notice if one in a hundred takes a second. */
 const STALLS = [0.5, 0.99, 1];
 

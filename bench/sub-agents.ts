@@ -1,9 +1,10 @@
 /** Measures: the cost of a sub-agent: time to its first request, wall time beside others, time to cancel it, memory. */
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pause as takeTime } from "../local/scripted/cues.ts";
 import { say, toolCall, type Answer } from "../local/scripted/script.ts";
-import { isDead } from "../test/support/processes.ts";
+import { isDead, survivors } from "../test/support/processes.ts";
 import type { Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
 
@@ -71,13 +72,14 @@ export async function cancelsOfFamilies(
     const cwd = join(dir, `family-${count}-${round}`);
     mkdirSync(cwd);
     const talk = await Talk.open(product, cwd);
-    const command =
-      "touch $$; (setsid sleep 300 & touch $!; wait) & (trap '' TERM; touch $BASHPID; sleep 300) & wait";
+    // A mark in the environment finds them: a sub-agent may not write.
+    const mark = randomUUID();
+    const tree = "(setsid sleep 300 & wait) & (trap '' TERM; sleep 300) & wait";
+    const command = `MARK=${mark} bash -c ${JSON.stringify(tree)}`;
     const scripts = Array.from({ length: count }, () => [say(toolCall("bash", { command })), say(submit)]);
     const { idle } = await spawn(talk, scripts);
-    const pids = (): number[] => readdirSync(cwd).map(Number);
-    while (pids().length < 3 * count) await pause(5);
-    const all = pids();
+    while (survivors(mark).length < 5 * count) await pause(5);
+    const all = survivors(mark).map(Number);
     const posted = performance.now();
     void talk.cancel();
     while (!all.every(isDead)) await pause(1);

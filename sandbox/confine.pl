@@ -24,7 +24,16 @@ sub become_command {
   my ($program, @arguments) = @{ $order->{argv} };
   %ENV = map { split(/=/, $_, 2) } @{ $order->{variables} };
   { no warnings; exec { $program } $program, @arguments }
-  fail($say, "$id error $program: $!");
+  my $reason = $!;
+  $reason = "No such file or directory" unless $program =~ m{/} || is_on_path($program);
+  fail($say, "$id error $program: $reason");
+}
+
+# The kernel's reason is the last one that a folder of PATH gave: of a folder that may not be entered, "Permission
+# denied", even if the program is nowhere.
+sub is_on_path {
+  my ($program) = @_;
+  return scalar(grep { -e "$_/$program" } split(/:/, $ENV{PATH} // ""));
 }
 
 # Makes the system calls of the steps, in order; the first that fails keeps the command from running.

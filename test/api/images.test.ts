@@ -162,7 +162,8 @@ describe("a message with images", () => {
     const [waiting] = queue as { images: ImageBlock[] }[];
     expect((await get(at(id, `/images/${waiting?.images[0]?.hash ?? ""}`))).status).toBe(200);
     held.release();
-    // The follow-up starts at once, without an idle state in between.
+    // Between the two runs it is idle, too.
+    await events.until(isState("idle"));
     await events.until(isState("idle"));
     await events.cancel();
     const seen = system.model.requestsOf(key).map(imagesIn);

@@ -1,6 +1,9 @@
 import { randomUUID } from "node:crypto";
+import { mkdir, mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { runCommand, type Command } from "../../sandbox/command.ts";
 import { commandEnvironment } from "../../sandbox/environment.ts";
 import { createOutputBuffer } from "../../sandbox/output.ts";
@@ -67,6 +70,15 @@ describe("a command", () => {
     });
     expect(await run("", { argv: ["no-such-program"] })).toMatchObject({
       exitCode: null,
+      spawnError: "no-such-program: No such file or directory",
+    });
+    // A folder of PATH that this user may not enter gives another reason.
+    const closed = join(await mkdtemp(join(tmpdir(), "bedrock-closed-")), "bin");
+    await mkdir(closed, { mode: 0o000 });
+    const path = process.env["PATH"] ?? "";
+    vi.stubEnv("PATH", `${closed}:${path}`);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(await run("", { argv: ["no-such-program"] })).toMatchObject({
       spawnError: "no-such-program: No such file or directory",
     });
     expect(await run("echo a\0b")).toMatchObject({
