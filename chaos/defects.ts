@@ -52,7 +52,7 @@ const IDLE_BEFORE_THE_KILL: Defect = {
   edits: [
     {
       file: "activities/tools.ts",
-      from: "  const result = await runTool(call.name, call.input, {",
+      from: "  const result = await liveTexts.during(conversationId, shown, (live) =>\n",
       to: `  const late = new AbortController();
   const stopped = new Promise<Awaited<ReturnType<typeof runTool>>>((resolve) => {
     ends.signal.addEventListener("abort", () => {
@@ -60,13 +60,17 @@ const IDLE_BEFORE_THE_KILL: Defect = {
       resolve({ status: "interrupted", output: [] });
     });
   });
-  const tool = runTool(call.name, call.input, {`,
+  const tool = liveTexts.during(conversationId, shown, (live) =>\n`,
     },
-    { file: "activities/tools.ts", from: "    ...ends,\n", to: "    ...ends,\n    signal: late.signal,\n" },
     {
       file: "activities/tools.ts",
-      from: "  void live.close();",
-      to: "  const result = await Promise.race([tool, stopped]);\n  void live.close();",
+      from: "      ...ends,\n",
+      to: "      ...ends,\n      signal: late.signal,\n",
+    },
+    {
+      file: "activities/tools.ts",
+      from: "  const durationMs = Math",
+      to: "  const result = await Promise.race([tool, stopped]);\n  const durationMs = Math",
     },
   ],
 };

@@ -21,7 +21,10 @@ import type { Plan, Turn } from "./plan.ts";
 export type Accepted = {
   readonly id: string;
   readonly delivery: "direct" | "steer" | "followUp";
-  /** A Stop was to drop it. That Stop may have been lost with Temporal's database. */
+  /**
+   * It may be there or not: a Stop was to drop it, or it went along into the next chapter. Either may have been lost
+   * with Temporal's database.
+   */
   readonly dropped?: true;
 };
 
@@ -239,9 +242,23 @@ export class VirtualUser {
       this.#complain(`turn ${turn.id} (continuation) came to ${state}`);
       return "failed";
     }
-    this.chapters.push({ talk: await this.talk.startAnew(), accepted: [] });
+    await this.#beginChapter();
     if (!this.#plan.restricted) await this.#unbind(turn);
     return "continued";
+  }
+
+  /** Messages that wait in the ended conversation go along. If that is cut off, they are offered in both. */
+  async #beginChapter(): Promise<void> {
+    const ended = this.chapters.at(-1);
+    const talk = await this.talk.startAnew();
+    const queue = (await talk.read())["queue"] as readonly { readonly messageId: string }[];
+    const accepted: Accepted[] = [];
+    for (const [place, each] of ended?.accepted.entries() ?? []) {
+      if (!queue.some(({ messageId }) => messageId === each.id)) continue;
+      accepted.push({ ...each, delivery: "followUp" });
+      ended?.accepted.splice(place, 1, { ...each, dropped: true });
+    }
+    this.chapters.push({ talk, accepted });
   }
 
   /** A new conversation is Restricted; the remaining turns of this virtual user need more rights. */

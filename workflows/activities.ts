@@ -63,7 +63,8 @@ export async function sandboxOf(host: string): Promise<Sandbox> {
     taskQueue: toolsQueue(host),
     scheduleToStartTimeout: HOST_START_TIMEOUT_MS,
     startToCloseTimeout: HOST_RUN_TIMEOUT_MS,
-    retry: { maximumAttempts: 1 },
+    // A worker that has died may have taken the first task.
+    retry: { maximumAttempts: 2 },
   });
   try {
     return (await trusted(describeHost)({ host })).sandbox;

@@ -1,4 +1,4 @@
-/** What a client that comes back learns of the list: nothing that was committed since is missed. */
+/** What a client that comes back learns of the list: nothing that was committed since is missed; more may come. */
 import { expect, test } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { deleteConversation, setTitle } from "../../db/conversations.ts";
@@ -10,8 +10,8 @@ const changedIn = (changes: ListChanges | null): readonly string[] =>
 
 test("a cursor leads to what was made, changed and removed since; sub-agents are left out", async () => {
   const db = await ownDatabase();
-  const [old, renamed, removed] = await Promise.all([1, 2, 3].map(() => createConversation(db)));
-  if (old === undefined || renamed === undefined || removed === undefined) throw new Error("three were made");
+  const [renamed, removed] = await Promise.all([1, 2].map(() => createConversation(db)));
+  if (renamed === undefined || removed === undefined) throw new Error("two were made");
   const cursor = await listCursor(db);
   await setTitle(db, renamed.id, "Renamed");
   await deleteConversation(db, removed.id);
@@ -19,9 +19,16 @@ test("a cursor leads to what was made, changed and removed since; sub-agents are
   const child = await createConversation(db, {}, { config: { parentId: made.id } });
   await deleteConversation(db, child.id);
   const changes = await listChanges(db, cursor);
-  expect([...changedIn(changes)].sort()).toEqual([made.id, renamed.id].sort());
+  expect(changedIn(changes)).toEqual(expect.arrayContaining([made.id, renamed.id]));
+  expect(changedIn(changes)).not.toContain(child.id);
   expect(changes?.removed).toEqual([removed.id]);
-  expect(changedIn(await listChanges(db, changes?.cursor ?? ""))).toEqual([]);
+  // Other transactions of the server may be open, which hold the cursor back for a moment.
+  await expect
+    .poll(async () => {
+      const last = (await listChanges(db, cursor))?.cursor ?? "";
+      return changedIn(await listChanges(db, last));
+    })
+    .toEqual([]);
 });
 
 test("a change that is committed late is not missed: the cursor waits for transactions that are still open", async () => {
