@@ -1,6 +1,7 @@
 /** REQ-BED-005: the Stop of a tool: how it reaches the tool, and what is stored when everything is dead. */
 import { randomUUID } from "node:crypto";
 import { NativeConnection } from "@temporalio/worker";
+import { RunningTools } from "../../activities/running-tools.ts";
 import { describe, expect, inject, test, vi } from "vitest";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import { startTemporal } from "../../local/temporal/server.ts";
@@ -68,6 +69,16 @@ describe("a cancel of a tool", () => {
     const told = [await stop()];
     while (told.at(-1) === true && told.length < 5) told.push(await stop());
     expect(told.at(-1)).toBe(false);
+  });
+
+  test("reaches it with the next heartbeat where the workers do not hear each other, either", async () => {
+    const old = await startTemporal({ binary: inject("temporalBinary"), pushesCancels: false });
+    const system = await startSystem({ workers: 0, env: { TEMPORAL_ADDRESS: old.address } });
+    system.defer(() => old.stop());
+    const deaf = vi.spyOn(RunningTools.prototype, "stop").mockImplementation(() => undefined);
+    const stop = await apart(system);
+    expect([await stop(), await stop()]).toEqual([true, true]);
+    deaf.mockRestore();
   });
 });
 
