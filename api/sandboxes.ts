@@ -20,15 +20,17 @@ export class Sandboxes {
     this.#ask = ask;
   }
 
-  /** The sandbox, at most `freshMs` old. Rejects as `ask` does. */
+  /** The sandbox, at most `freshMs` old. An answer that says nothing is not kept. Rejects as `ask` does. */
   of(host: string, freshMs = FRESH_MS): Promise<Sandbox> {
     const asked = this.#asked.get(host);
     if (asked !== undefined && performance.now() - asked.at < freshMs) return asked.answer;
     const answer = this.#ask(host);
     this.#asked.set(host, { at: performance.now(), answer });
     answer.then(
-      (sandbox) => this.#last.set(host, sandbox),
-      // The next caller asks again.
+      (sandbox) => {
+        this.#last.set(host, sandbox);
+        if (sandbox.kind === "unknown") this.#asked.delete(host);
+      },
       () => this.#asked.delete(host),
     );
     return answer;
