@@ -46,32 +46,36 @@ export class CombinedStream {
   }
 
   change({ open, close }: StreamChange): void {
-    for (const id of close) this.#feeds.get(id)?.close();
+    for (const id of close) this.#close(id);
     for (const opening of open) void this.#open(opening);
   }
 
-  async #open({ id, cursor }: Opening): Promise<void> {
+  #close(id: string): void {
     this.#feeds.get(id)?.close();
+    this.#feeds.delete(id);
+  }
+
+  async #open({ id, cursor }: Opening): Promise<void> {
+    this.#close(id);
     if (this.#feeds.size >= MAX_OPEN) {
       this.writer.send({ name: "stream.full", data: { conversationId: id, most: MAX_OPEN } });
       return;
     }
     const feed = new ConversationFeed(this.#deps, id, this.#sinkOf(id));
     this.#feeds.set(id, feed);
-    void feed.ended.then(() => {
-      if (this.#feeds.get(id) === feed) this.#feeds.delete(id);
-    });
     try {
       await feed.open(cursor);
+      await feed.ended;
     } catch (error) {
-      if (error instanceof Problem && error.code === "not_found") {
+      if (error instanceof Problem && error.code === "not_found")
         this.#sinkOf(id).send({ name: "conversation.deleted", data: {} });
-        return;
+      else {
+        // The database could not be read. The client may close the conversation meanwhile, or open it anew.
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+        if (this.writer.isOpen && this.#feeds.get(id) === feed) return this.#open({ id, cursor });
       }
-      // The database could not be read. Another feed may have been opened meanwhile.
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
-      if (this.writer.isOpen && !this.#feeds.has(id)) await this.#open({ id, cursor });
     }
+    if (this.#feeds.get(id) === feed) this.#feeds.delete(id);
   }
 
   /** Says of each event what it belongs to. */
