@@ -3,23 +3,44 @@
  * that was still open then: whatever is committed later has its number, or a higher one. So a client gets some facts
  * twice, and misses none.
  */
-import { sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Database } from "./connect.ts";
-import { conversationColumns } from "./rows.ts";
+import { conversationColumns, type ConversationRow } from "./rows.ts";
 import { conversations } from "./schema.ts";
 import { type ConversationView, toView } from "./views.ts";
 
 /** Seconds for which removals are remembered. */
 const REMEMBERED_SECONDS = 7 * 24 * 3600;
 
+/** A conversation, and the cycle of its last message. */
+export type Listed = { readonly view: ConversationView; readonly cycleId: string | null };
+
 export type ListChanges = {
   /** As they are now; sub-agents are left out. */
-  readonly changed: readonly ConversationView[];
+  readonly changed: readonly Listed[];
   /** Ids that do not exist any more. An id in both lists was taken again. */
   readonly removed: readonly string[];
   /** For the next call. */
   readonly cursor: string;
 };
+
+const listedColumns = {
+  ...conversationColumns,
+  cycleId: sql<string | null>`(
+    select m.cycle_id from messages m where m.conversation_id = conversations.id
+    order by m.sequence_id desc limit 1)`.as("last_cycle_id"),
+};
+
+const toListed = ({ cycleId, ...row }: ConversationRow & { readonly cycleId: string | null }): Listed => ({
+  view: toView(row),
+  cycleId,
+});
+
+/** One conversation as the list has it; null when there is none. */
+export async function listed(db: Database, id: string): Promise<Listed | null> {
+  const [row] = await db.orm.select(listedColumns).from(conversations).where(eq(conversations.id, id));
+  return row === undefined ? null : toListed(row);
+}
 
 /** The cursor for everything that is committed from now on. */
 export async function listCursor(db: Database): Promise<string> {
@@ -43,11 +64,11 @@ export async function listChanges(db: Database, cursor: string): Promise<ListCha
         sql`select conversation_id as id from removals where changed >= ${since}::xid8`,
       );
       const changed = await transaction
-        .select(conversationColumns)
+        .select(listedColumns)
         .from(conversations)
         .where(sql`parent_conversation_id is null and changed >= ${since}::xid8`);
       return {
-        changed: changed.map((row) => toView(row)),
+        changed: changed.map(toListed),
         removed: removed.map(({ id }) => id),
         cursor: head.cursor,
       };

@@ -4,9 +4,9 @@
  * read. A client that comes back with a cursor gets what it has missed.
  */
 import { isUnavailable } from "../../db/errors.ts";
-import { listChanges, listCursor } from "../../db/list-changes.ts";
+import { listChanges, listCursor, listed, type Listed } from "../../db/list-changes.ts";
 import type { Unsubscribe } from "../../db/notifications.ts";
-import { type ConversationView, getConversation } from "../../db/views.ts";
+import type { ConversationView } from "../../db/views.ts";
 import type { Deps } from "../deps.ts";
 import type { Notice } from "./hub.ts";
 
@@ -66,7 +66,7 @@ export class ListFeed {
       if (this.#cursor === "") this.#cursor = now;
       if (cursor !== null && missed === null) receive({ name: "resync", data: {}, cursor: now });
       for (const id of missed?.removed ?? []) receive(deletion(id, now));
-      for (const view of missed?.changed ?? []) for (const event of eventsOf(view, null, now)) receive(event);
+      for (const found of missed?.changed ?? []) for (const event of eventsOf(found, null, now)) receive(event);
       receive({ name: "synced", data: { lastEvent: null }, cursor: now });
       isReady = true;
       for (const event of waiting) receive(event);
@@ -111,8 +111,8 @@ export class ListFeed {
         if (this.#mustAdvance) await this.#advance();
         for (const id of this.#changed) {
           this.#changed.delete(id);
-          const view = await getConversation(this.#deps.db, id);
-          if (view !== null) this.#tell(view);
+          const found = await listed(this.#deps.db, id);
+          if (found !== null) this.#tell(found);
         }
       } catch (error) {
         if (!isUnavailable(error)) this.#deps.report("list feed", error);
@@ -134,14 +134,15 @@ export class ListFeed {
       this.#send({ name: "resync", data: {}, cursor: this.#cursor });
       return;
     }
-    const there = new Set(changes.changed.map(({ id }) => id));
+    const there = new Set(changes.changed.map(({ view }) => view.id));
     for (const id of changes.removed)
       if (this.#told.delete(id) || !there.has(id)) this.#send(deletion(id, this.#cursor));
-    for (const view of changes.changed) this.#tell(view);
+    for (const found of changes.changed) this.#tell(found);
   }
 
-  #tell(view: ConversationView): void {
-    for (const event of eventsOf(view, this.#told.get(view.id) ?? null, this.#cursor)) this.#send(event);
+  #tell(found: Listed): void {
+    const { view } = found;
+    for (const event of eventsOf(found, this.#told.get(view.id) ?? null, this.#cursor)) this.#send(event);
     this.#told.delete(view.id);
     this.#told.set(view.id, factsOf(view));
     const [oldest] = this.#told.keys();
@@ -160,7 +161,7 @@ const deletion = (id: string, cursor: string): ListEvent => ({
 });
 
 /** @param last as the client knows it */
-function eventsOf(view: ConversationView, last: Facts | null, cursor: string): readonly ListEvent[] {
+function eventsOf({ view, cycleId }: Listed, last: Facts | null, cursor: string): readonly ListEvent[] {
   const now = factsOf(view);
   const { id, state } = view;
   const events: ListEvent[] = [];
@@ -168,7 +169,7 @@ function eventsOf(view: ConversationView, last: Facts | null, cursor: string): r
     const data = { ...shownOf(view), updatedAt: view.updatedAt };
     events.push({ name: "conversation.changed", data, cursor });
   }
-  if (last?.state !== now.state) events.push({ name: "state.changed", data: { id, state }, cursor });
+  if (last?.state !== now.state) events.push({ name: "state.changed", data: { id, state, cycleId }, cursor });
   return events;
 }
 

@@ -59,7 +59,7 @@ const ofAll = createRoute({
   responses: {
     200: stream(
       "The stream.",
-      'id: 7813.1767225600\nevent: state.changed\ndata: {"id":"018f…","state":{"kind":"idle"}}\n\n',
+      'id: 7813.1767225600\nevent: state.changed\ndata: {"id":"018f…","state":{"kind":"idle"},"cycleId":null}\n\n',
     ),
     ...problems(),
   },

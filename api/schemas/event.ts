@@ -14,7 +14,6 @@ const offset = z.int().openapi({
 });
 const delta = z.object({ requestId: z.string(), index: z.int(), offset, text: z.string() });
 
-/** The `data:` of every event by its name. */
 const call = z.object({ method: z.literal("POST"), path: z.string(), body: json });
 /** Requests that a client can offer as buttons (../actions.ts). */
 const actions = z.object({
@@ -23,6 +22,7 @@ const actions = z.object({
   startAnew: call.openapi({ description: "A new conversation in the same directory, without a summary." }),
 });
 
+/** The `data:` of every event by its name. */
 export const eventData = {
   snapshot: z.object({ conversation, messages: z.array(storedMessage), lastEvent: z.int() }),
   /** Null in the stream of the list, whose events have no numbers. */

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { ConversationFeed } from "../../api/events/conversation-feed.ts";
 import { SseWriter } from "../../api/events/sse-writer.ts";
+import { eventData } from "../../api/schemas/event.ts";
 import { commit } from "../../db/commit.ts";
 import { deleteConversation, setTitle } from "../../db/conversations.ts";
 import { publishLive } from "../../db/live.ts";
@@ -258,7 +259,9 @@ test("the list stream reports new, renamed, archived, working and removed conver
   expect((await ofThis("state.changed")).data).toMatchObject({ id, state: { kind: "idle" } });
   const child = await createConversation(db, {}, { config: { parentId: id, userInitiated: false } });
   const next = await add(id, head, into(requesting));
-  expect((await ofThis("state.changed")).data).toMatchObject({ state: { kind: "llm_requesting" } });
+  const working = (await ofThis("state.changed")).data;
+  expect(working).toEqual({ id, ...eventData["state.changed"].parse(working) });
+  expect(working).toMatchObject({ state: { kind: "llm_requesting" } });
   await setTitle(db, id, "Renamed");
   expect((await ofThis("conversation.changed")).data).toMatchObject({ title: "Renamed" });
   await add(id, next, { archived: true });

@@ -6,7 +6,7 @@ import { listChanges, listCursor, type ListChanges } from "../../db/list-changes
 import { chain, createConversation, ownDatabase, warned } from "./fixtures.ts";
 
 const changedIn = (changes: ListChanges | null): readonly string[] =>
-  changes?.changed.map(({ id }) => id) ?? [];
+  changes?.changed.map(({ view }) => view.id) ?? [];
 
 test("a cursor leads to what was made, changed and removed since; sub-agents are left out", async () => {
   const db = await ownDatabase();
