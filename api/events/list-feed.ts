@@ -66,7 +66,8 @@ export class ListFeed {
       if (this.#cursor === "") this.#cursor = now;
       if (cursor !== null && missed === null) receive({ name: "resync", data: {}, cursor: now });
       for (const id of missed?.removed ?? []) receive(deletion(id, now));
-      for (const found of missed?.changed ?? []) for (const event of eventsOf(found, null, now)) receive(event);
+      for (const found of missed?.changed ?? [])
+        for (const event of eventsOf(found, null, now)) receive(event);
       receive({ name: "synced", data: { lastEvent: null }, cursor: now });
       isReady = true;
       for (const event of waiting) receive(event);
