@@ -136,19 +136,21 @@ export type QueuedMessage = {
  * Why no message in the queue starts a run. A person's release ends every hold but the last one. A completed run ends
  * those for `restart`, `errors` and `auth`, too.
  */
-export type QueueHold =
+export const QUEUE_HOLDS = [
   /** A person stopped the work, and said that the queue shall wait. */
-  | "cancel"
+  "cancel",
   /** The messages came along from the conversation that this one continues. */
-  | "continued"
+  "continued",
   /** The system was restarted. */
-  | "restart"
+  "restart",
   /** Two runs in a row ended in an error. */
-  | "errors"
+  "errors",
   /** The provider did not accept the key. */
-  | "auth"
+  "auth",
   /** This conversation takes no more messages; they go along into the one that continues it. */
-  | "context_exhausted";
+  "context_exhausted",
+] as const;
+export type QueueHold = (typeof QUEUE_HOLDS)[number];
 
 /** What a cancel does with the messages that wait: they go on, they wait for a release, or they are dropped. */
 export type QueueOnCancel = "run" | "hold" | "clear";

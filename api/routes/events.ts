@@ -22,6 +22,17 @@ const stream = (description: string, example: string) => ({
   content: { "text/event-stream": { schema: z.string(), example } },
 });
 
+/** From where a client goes on that comes back. */
+const cursor = {
+  headers: z.object({ "last-event-id": z.string().optional() }),
+  query: z.object({ after: z.string().optional() }),
+};
+
+const cursorIn = (
+  headers: z.output<typeof cursor.headers>,
+  { after }: z.output<typeof cursor.query>,
+): string | null => orNull(headers["last-event-id"] ?? after ?? "");
+
 const ofOne = createRoute({
   method: "get",
   path: "/api/conversations/{id}/events",
@@ -32,8 +43,7 @@ const ofOne = createRoute({
     "Server-sent events; read them with fetch, for the token goes into a header. `id:` is the event's number in this conversation, `event:` its name, `data:` the JSON that the schema `Event.<name>` describes. Without a cursor: `snapshot`, `synced`, then live. With `Last-Event-ID` or `after`: what was missed, `synced`, then live. A cursor that is unknown here: `resync`, then as without. `text.delta`, `thinking.delta` and `tool.output` are live only and have no `id:`; after `synced` they begin with the text so far. A `heartbeat` comes every 15 s. A client that takes nothing for 30 s is cut off; it resumes by number.",
   request: {
     params: conversationParams,
-    headers: z.object({ "last-event-id": z.string().optional() }),
-    query: z.object({ after: z.string().optional() }),
+    ...cursor,
   },
   responses: {
     200: stream(
@@ -53,8 +63,7 @@ const ofAll = createRoute({
   description:
     "List-level facts of all conversations but sub-agents, each with the conversation's `id`: `conversation.changed` (also for a new one), `state.changed`, `conversation.deleted`. `id:` is the cursor. Without one: wait for `synced`, read the list, and read it again on `resync`. With `Last-Event-ID` or `after`: the present facts of what has changed since, `synced`, then live; some facts may come twice.",
   request: {
-    headers: z.object({ "last-event-id": z.string().optional() }),
-    query: z.object({ after: z.string().optional() }),
+    ...cursor,
   },
   responses: {
     200: stream(
@@ -166,20 +175,21 @@ export function eventRoutes(deps: Deps) {
   return router
     .openapi(ofOne, async (c) => {
       const { id } = c.req.valid("param");
-      const cursor = c.req.valid("header")["last-event-id"] ?? c.req.valid("query").after ?? "";
       const writer = new SseWriter(() => feed.check(), deps.heartbeatMs);
       const feed = new ConversationFeed(deps, id, writer);
       void feed.ended.then(() => writer.end());
-      await feed.open(orNull(cursor));
+      await feed.open(cursorIn(c.req.valid("header"), c.req.valid("query")));
       return respond(writer);
     })
     .openapi(ofAll, async (c) => {
-      const cursor = c.req.valid("header")["last-event-id"] ?? c.req.valid("query").after ?? "";
       const writer = new SseWriter(undefined, deps.heartbeatMs);
-      const close = await list.open(orNull(cursor), ({ name, data, cursor: number }) => {
-        writer.send({ name, data, number });
-        if (writer.waiting > WAITING_LIMIT) writer.cut();
-      });
+      const close = await list.open(
+        cursorIn(c.req.valid("header"), c.req.valid("query")),
+        ({ name, data, cursor: number }) => {
+          writer.send({ name, data, number });
+          if (writer.waiting > WAITING_LIMIT) writer.cut();
+        },
+      );
       void writer.closed.then(close);
       return respond(writer);
     })

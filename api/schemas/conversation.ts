@@ -1,7 +1,7 @@
 /** Owns: the schemas of a conversation and of what is sent to make, list and change one (docs/http.md). */
 import { z } from "@hono/zod-openapi";
 import type { ConversationView } from "../../db/views.ts";
-import type { QueuedMessage, QueueHold } from "../../machine/conversation.ts";
+import { QUEUE_HOLDS, type QueuedMessage, type QueueHold } from "../../machine/conversation.ts";
 import { answer, clientId, parameter, pending, queryInteger, text, time } from "./common.ts";
 import { delivery, imageBlock, newMessage, tokenUsage } from "./message.ts";
 import { state } from "./state.ts";
@@ -34,7 +34,7 @@ export const queuedMessage = answer<QueuedMessage>(
 );
 
 export const queueHeld = answer<QueueHold | null>(
-  z.enum(["cancel", "continued", "restart", "errors", "auth", "context_exhausted"]).nullable().openapi({
+  z.enum(QUEUE_HOLDS).nullable().openapi({
     description: "Why the messages that wait start no run until they are released; null: they do.",
   }),
 );

@@ -1,11 +1,12 @@
 /** Owns: arbitrary values of a conversation, every kind of state among them. */
 import fc from "fast-check";
-import type {
-  Conversation,
-  QueuedMessage,
-  State,
-  SubAgentOutcome,
-  ToolCall,
+import {
+  QUEUE_HOLDS,
+  type Conversation,
+  type QueuedMessage,
+  type State,
+  type SubAgentOutcome,
+  type ToolCall,
 } from "../../machine/conversation.ts";
 import type { ErrorKind, ImageBlock, Json, TokenUsage, ToolStatus } from "../../machine/message.ts";
 
@@ -131,16 +132,7 @@ export const conversation: fc.Arbitrary<Conversation> = fc.record({
   state,
   mode: fc.constantFrom("restricted" as const, "unrestricted" as const),
   queue,
-  queueHeld: fc.option(
-    fc.constantFrom(
-      "cancel" as const,
-      "continued" as const,
-      "restart" as const,
-      "errors" as const,
-      "auth" as const,
-      "context_exhausted" as const,
-    ),
-  ),
+  queueHeld: fc.option(fc.constantFrom(...QUEUE_HOLDS)),
   usage: fc
     .tuple(usage, count, fc.integer({ min: 1 }))
     .map(([sums, contextUsed, contextWindow]) => ({ ...sums, contextUsed, contextWindow })),

@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import type { Context } from "../../machine/context.ts";
-import type { Conversation, State } from "../../machine/conversation.ts";
+import { QUEUE_HOLDS, type Conversation, type State } from "../../machine/conversation.ts";
 import type { ConversationEvent, Event } from "../../machine/event.ts";
 import type { Json } from "../../machine/message.ts";
 import { EVERY_STATE } from "./states.ts";
@@ -106,16 +106,7 @@ export const anyConversation: fc.Arbitrary<Conversation> = fc.record({
   state,
   mode,
   queue: few(fc.record({ messageId: id, delivery, text, images, createdAt: time })),
-  queueHeld: fc.option(
-    fc.constantFrom(
-      "cancel" as const,
-      "continued" as const,
-      "restart" as const,
-      "errors" as const,
-      "auth" as const,
-      "context_exhausted" as const,
-    ),
-  ),
+  queueHeld: fc.option(fc.constantFrom(...QUEUE_HOLDS)),
   usage: fc.record({ ...tokensOf(), contextUsed: count, contextWindow: count }),
   lastUsage: tokens,
   warned: fc.boolean(),
