@@ -1,10 +1,11 @@
 /**
- * Owns: the check of docs/requirements.md. At the end of a full run every test that the table names, for whatever
- * state, must have run and passed. A skipped test counts as missing.
+ * Owns: the last lines of a full run: the check of docs/requirements.md, the tests that failed or needed a second try,
+ * and the counts. Every test that the table names, for whatever state, must have run and passed. A skipped test counts
+ * as missing.
  */
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import type { Reporter, TestModule, TestRunEndReason } from "vitest/node";
+import type { Reporter, TestCase, TestModule, TestRunEndReason } from "vitest/node";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const TABLE = join(ROOT, "docs", "requirements.md");
@@ -35,17 +36,32 @@ export function problemsOf(rows: readonly Row[], passed: ReadonlySet<string>): s
   });
 }
 
+/** The test's name as the table has it, and the first line of what was wrong. */
+function problemOf(name: string, test: TestCase): string {
+  const [first = ""] = (test.result().errors?.[0]?.message ?? "").split("\n");
+  return first === "" ? name : `${name}: ${first}`;
+}
+
 export default class RequirementsReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], _errors: readonly unknown[], reason: TestRunEndReason): void {
     // A filter, by file or by name, runs a part of the tests, which cannot confirm the table.
     const isWhole = process.argv.slice(2).every((argument) => argument === "run");
     if (!isWhole || reason === "interrupted") return;
     const passed = new Set<string>();
+    const lines: string[] = [];
     let counts = { passed: 0, failed: 0, skipped: 0 };
     for (const module of modules) {
+      const file = relative(ROOT, module.moduleId);
+      for (const error of module.errors())
+        lines.push(`failed: ${file}: ${error.message.split("\n")[0] ?? ""}`);
       for (const test of module.children.allTests()) {
         const { state } = test.result();
-        if (state === "passed") passed.add(`${relative(ROOT, module.moduleId)} › ${test.fullName}`);
+        const name = `${file} › ${test.fullName}`;
+        if (state === "passed") passed.add(name);
+        if (state === "failed") lines.push(`failed: ${problemOf(name, test)}`);
+        // vitest.config.ts allows a second try in CI.
+        if (test.diagnostic()?.flaky === true)
+          lines.push(`passed on the second try: ${problemOf(name, test)}`);
         counts = { ...counts, [state]: counts[state as keyof typeof counts] + 1 };
       }
     }
@@ -55,6 +71,7 @@ export default class RequirementsReporter implements Reporter {
     console.log(`\nrequirements: ${shown} of ${rows.length} shown, ${problems.length} claims not borne out`);
     for (const problem of problems) console.log(`  ${problem}`);
     if (problems.length > 0) process.exitCode = 1;
+    for (const line of lines) console.log(line);
     console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
   }
 }
