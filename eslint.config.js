@@ -1,12 +1,13 @@
 import { defineConfig } from "eslint/config";
+import reactHooks from "eslint-plugin-react-hooks";
 import tseslint from "typescript-eslint";
 
 export default defineConfig(
   { ignores: ["node_modules", ".cache", ".bedrock", ".stryker-tmp", "reports"] },
   // A hint, no more: a file is not split for its length alone.
-  { files: ["**/*.ts"], ignores: ["test/**"], rules: { "max-lines": ["warn", 400] } },
+  { files: ["**/*.ts", "**/*.tsx"], ignores: ["test/**"], rules: { "max-lines": ["warn", 400] } },
   {
-    files: ["**/*.ts"],
+    files: ["**/*.ts", "**/*.tsx"],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     linterOptions: { reportUnusedDisableDirectives: "error" },
@@ -27,4 +28,5 @@ export default defineConfig(
       "@typescript-eslint/consistent-indexed-object-style": "off",
     },
   },
+  { files: ["web/**/*.{ts,tsx}"], extends: [reactHooks.configs.flat.recommended] },
 );

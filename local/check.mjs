@@ -5,6 +5,7 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dirname, "..");
 const CHECKS = {
   types: ["tsc", "-p", "."],
+  "types of the page": ["tsc", "-p", "web"],
   lint: ["eslint", "."],
   format: ["prettier", "--check", "."],
   unused: ["knip", "--no-progress"],

@@ -1,0 +1,5 @@
+/** Owns: the page's entry. */
+import { createRoot } from "react-dom/client";
+
+const root = document.getElementById("root");
+if (root !== null) createRoot(root).render(<p>Bedrock</p>);
