@@ -123,6 +123,28 @@ export type State =
 
 export type StateOf<K extends State["kind"]> = Extract<State, { kind: K }>;
 
+/** The id of the request or call whose text comes in as it is made, in this state; null: there is none. */
+export function runningIn(state: State): string | null {
+  switch (state.kind) {
+    case "llm_requesting":
+    case "awaiting_continuation":
+      return state.retry === null ? state.requestId : null;
+    case "tool_executing":
+      return state.current.id;
+    case "cancelling":
+      return state.stopping === "tool" ? state.current.id : null;
+    case "idle":
+    case "awaiting_llm":
+    case "awaiting_mode_approval":
+    case "awaiting_sub_agents":
+    case "error":
+    case "context_exhausted":
+    case "completed":
+    case "failed":
+      return null;
+  }
+}
+
 /** A message that was accepted and waits: a steer for the next request, a follow-up for the end of the run. */
 export type QueuedMessage = {
   readonly messageId: string;

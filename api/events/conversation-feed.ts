@@ -9,12 +9,12 @@ import { isUnavailable } from "../../db/errors.ts";
 import type { LivePiece } from "../../db/live.ts";
 import type { Unsubscribe } from "../../db/notifications.ts";
 import { getConversation, readSnapshot, type Snapshot } from "../../db/views.ts";
-import type { State } from "../../machine/conversation.ts";
+import { runningIn, type State } from "../../machine/conversation.ts";
 import { withActions } from "../actions.ts";
 import type { Deps } from "../deps.ts";
 import { notFound } from "../problem.ts";
 import type { Signal } from "./hub.ts";
-import { LiveProgress, runningIn } from "./live-progress.ts";
+import { LiveProgress } from "./live-progress.ts";
 import type { ServerSentEvent } from "./sse-writer.ts";
 
 /** Messages of a snapshot. */

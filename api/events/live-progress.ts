@@ -3,7 +3,7 @@
  * something is missing.
  */
 import { type LiveEvent, type LivePiece, withText } from "../../db/live.ts";
-import type { State } from "../../machine/conversation.ts";
+import { runningIn, type State } from "../../machine/conversation.ts";
 
 export type Progress =
   /** The part that the client does not have. */
@@ -34,28 +34,6 @@ export class LiveProgress {
     this.#ends.set(key, end);
     const known = Math.max(0, has - offset);
     return { kind: "new", event: withText(event, offset + known, text.slice(known)) };
-  }
-}
-
-/** The request or the call whose live text clients get in this state; null: there is none. */
-export function runningIn(state: State): string | null {
-  switch (state.kind) {
-    case "llm_requesting":
-    case "awaiting_continuation":
-      return state.retry === null ? state.requestId : null;
-    case "tool_executing":
-      return state.current.id;
-    case "cancelling":
-      return state.stopping === "tool" ? state.current.id : null;
-    case "idle":
-    case "awaiting_llm":
-    case "awaiting_mode_approval":
-    case "awaiting_sub_agents":
-    case "error":
-    case "context_exhausted":
-    case "completed":
-    case "failed":
-      return null;
   }
 }
 

@@ -25,6 +25,8 @@ const has = (program: string): boolean => spawnSync("which", [program]).status =
 const GROUPS: Groups = { ...ATTACKS, ...ATTACKS_ON_NEIGHBOURS, ...ATTACKS_ON_MEMORY };
 
 const ROOT = join(import.meta.dirname, "..", "..");
+/** Beside bash itself. The limit counts the processes of a user; other tests' begin meanwhile if it is not root. */
+const MOST_PROCESSES = process.getuid?.() === 0 ? 248 : 120;
 const AT_FDCWD = -100;
 const O_WRONLY = 1;
 
@@ -205,7 +207,10 @@ export async function attackSuite(): Promise<void> {
     });
 
     test.each([
-      ["256 processes", "for n in $(seq 248); do sleep 1000 & done; echo up; wait"],
+      [
+        "as many processes as it may have",
+        `for n in $(seq ${MOST_PROCESSES}); do sleep 1000 & done; echo up; wait`,
+      ],
       ["one that forks while it is killed", "(while :; do sleep 1000 & done 2> /dev/null) & echo up; wait"],
       [
         "one that closes its pipes and lives on",
