@@ -1,11 +1,13 @@
 /** Owns: the parts that start once for a whole test run: a PostgreSQL, a Temporal server, the workflows' bundle. */
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { ensureTemporalBinary } from "../../local/temporal/find.ts";
 import { startTemporal } from "../../local/temporal/server.ts";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
 import { startTestPostgres } from "./postgres.ts";
+
+/** Of this checkout alone: nobody else may write what workers run. */
+const BUNDLES = join(import.meta.dirname, "..", "..", "node_modules", ".cache", "workflows");
 
 declare module "vitest" {
   export interface ProvidedContext {
@@ -24,7 +26,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const [postgres, temporal, bundlePath] = await Promise.all([
     startTestPostgres(),
     startTemporal({ binary: binary.path }),
-    ensureWorkflowBundle(join(tmpdir(), "bedrock-bundles"), say),
+    ensureWorkflowBundle(BUNDLES, say),
   ]);
   project.provide("postgresUrl", postgres.url);
   project.provide("temporalAddress", temporal.address);

@@ -42,13 +42,13 @@ export async function startTestPostgres(): Promise<TestPostgres> {
 
 const PREFIX = "bedrock-test-run-";
 
-/** A killed run leaves its folder behind; its server has ended with it. */
+/** A killed run leaves its folder behind; its server has ended with it. Another user's folder stays. */
 async function removeAbandoned(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     if (!name.startsWith(PREFIX)) continue;
     const run = Number.parseInt(name.slice(PREFIX.length), 10);
     if (!(run > 0) || !isDead(run)) continue;
-    await rm(join(tmpdir(), name), { recursive: true, force: true });
+    await rm(join(tmpdir(), name), { recursive: true, force: true }).catch(() => undefined);
   }
 }
 
