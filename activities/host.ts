@@ -3,6 +3,7 @@
  * may run elsewhere.
  */
 import { readdir, stat } from "node:fs/promises";
+import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import type { Sandbox } from "../machine/conversation.ts";
 import type { HostActivities } from "../protocol/activities.ts";
@@ -21,8 +22,9 @@ export function hostActivities(host: string, sandbox: () => Promise<Sandbox>): H
         return { ok: false, reason: `${cwd} does not exist on ${host}, or cannot be read.` };
       }
     },
-    /** Directories that begin with the path, for completion. */
+    /** Directories that begin with the path, for completion; without a path, the one to begin in. */
     async listDirectories({ path }) {
+      if (path === "") return { directories: [homedir()] };
       if (!isAbsolute(path)) return { directories: [] };
       const parent = path.endsWith("/") ? path : dirname(path);
       const entries = await readdir(parent, { withFileTypes: true }).catch(() => []);

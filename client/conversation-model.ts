@@ -24,16 +24,9 @@ export type LoadedConversation = {
   readonly hasEarlier: boolean;
   readonly answer: LiveAnswer | null;
   readonly output: LiveOutput | null;
-  /** What the server offers because the context is full, or nearly; null: nothing. */
-  readonly offer: Offer | null;
   /** What was missed has arrived. */
   readonly isSynced: boolean;
 };
-
-export type Offer = Extract<
-  ConversationEvent,
-  { name: "context.warned" | "context.exhausted" }
->["data"]["actions"];
 
 /** What changes a model: an event, or earlier messages that the client has read. */
 export type ConversationInput =
@@ -70,7 +63,6 @@ function fromSnapshot(model: ConversationModel, { conversation, messages }: Snap
     // What is being written goes on where it was, so that text never vanishes and comes again.
     answer: known?.answer?.requestId === running ? known.answer : null,
     output: known?.output?.toolCallId === running ? known.output : null,
-    offer: known?.offer ?? null,
     isSynced: false,
   };
 }
@@ -109,16 +101,15 @@ function reduceLoaded(
       return with_(model, input.data);
     case "conversation.changed":
       return with_(model, { title: input.data.title, archived: input.data.archived });
-    case "context.warned":
-    case "context.exhausted":
-      return { ...model, offer: input.data.actions };
     case "text.delta":
       return { ...model, answer: addToAnswer(model.answer, "text", input.data) };
     case "thinking.delta":
       return { ...model, answer: addToAnswer(model.answer, "thinking", input.data) };
     case "tool.output":
       return { ...model, output: addToOutput(model.output, input.data) };
-    // The state says the same.
+    // The state and the usage say the same.
+    case "context.warned":
+    case "context.exhausted":
     case "llm.retry_scheduled":
     case "subagent.spawned":
     case "subagent.finished":
