@@ -2,7 +2,7 @@
  * Owns: Stop (REQ-BED-005). If nothing is in flight, a cancel takes effect at once. Otherwise the state is `cancelling`
  * until everything in flight has ended; only then is the run over.
  */
-import { aggregate, fail, running, tellFinished, waiting } from "./children.ts";
+import { aggregate, fail, running, runOf, tellFinished, waiting } from "./children.ts";
 import { cancelContinuation } from "./continuation.ts";
 import type {
   Cancelling,
@@ -93,7 +93,7 @@ export function onSubAgentsStopped(
   draft: Draft,
   state: Extract<Cancelling, { stopping: "sub_agents" }>,
 ): void {
-  answerCancelled(draft, state.toolCall, state, aggregate(state));
+  answerCancelled(draft, state.toolCall, state, aggregate(state), runOf(state));
   endCancelled(draft, state.by);
 }
 

@@ -7,6 +7,7 @@ import { MAX_PARALLEL_SUB_AGENTS } from "./control-tools.ts";
 import type { Children, GivenTask, Round, SubAgentOutcome, SubAgentTask, ToolCall } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
 import type { Block } from "./message.ts";
+import type { CallRun } from "./round.ts";
 import { describeOutcome } from "./wording.ts";
 
 /** Orders the sub-agents of a call and waits for them. */
@@ -68,6 +69,9 @@ export function aggregate(children: Children): readonly Block[] {
   });
   return [{ type: "text", text: parts.join("\n\n") }];
 }
+
+/** What is known of the call when its sub-agents have ended. */
+export const runOf = ({ all }: Children): CallRun => ({ durationMs: 0, subAgents: all.map(({ id }) => id) });
 
 function spawn(draft: Draft, subAgent: SubAgentTask): void {
   draft.notify({ name: "subagent.spawned", data: { id: subAgent.id, task: subAgent.task } });

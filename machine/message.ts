@@ -61,6 +61,14 @@ export type FileDiff = {
   readonly truncated: boolean;
 };
 
+/** What people see of a call beside its output; the model does not get it. */
+export type ToolDisplay = {
+  /** What the call changed in files; not empty. */
+  readonly diffs?: readonly FileDiff[];
+  /** Ids of the sub-agents of the call, in the order of its tasks. One that never started is among them. */
+  readonly subAgents?: readonly string[];
+};
+
 export type RunStopReason = "completed" | "interrupted" | "error";
 
 export type ErrorKind =
@@ -97,8 +105,8 @@ export type MessageBody =
       readonly type: "tool";
       readonly actor: "system";
       readonly content: readonly [ToolOutcome];
-      /** Present if the call changed files. */
-      readonly display?: { readonly diffs: readonly FileDiff[] };
+      /** Present if there is something in it. */
+      readonly display?: ToolDisplay;
     }
   /** For the model and the person. */
   | {

@@ -3,7 +3,7 @@
  * `idle` puts working conversations to idle with synthetic results; `resume` continues them. The death of a worker
  * alone is not a restart.
  */
-import { aggregate, fail, running, tellFinished } from "./children.ts";
+import { aggregate, fail, running, runOf, tellFinished } from "./children.ts";
 import { requestContinuation } from "./continuation.ts";
 import type { Children, StateOf } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
@@ -63,7 +63,8 @@ function interruptTool(draft: Draft, state: StateOf<"tool_executing">, policy: R
 }
 
 function interruptSubAgents(draft: Draft, state: StateOf<"awaiting_sub_agents">): void {
-  answerCall(draft, state.toolCall, "interrupted", aggregate(failChildren(draft, state)));
+  const children = failChildren(draft, state);
+  answerCall(draft, state.toolCall, "interrupted", aggregate(children), runOf(children));
   skipAll(draft, state.remaining, toModel.skippedByRestart);
   interrupt(draft);
 }
@@ -78,9 +79,11 @@ function finishCancel(draft: Draft, state: StateOf<"cancelling">): void {
       draft.stop({ kind: "abort_tool", operationId: state.operationId });
       answerCancelled(draft, state.current, state, []);
       break;
-    case "sub_agents":
-      answerCancelled(draft, state.toolCall, state, aggregate(failChildren(draft, state)));
+    case "sub_agents": {
+      const children = failChildren(draft, state);
+      answerCancelled(draft, state.toolCall, state, aggregate(children), runOf(children));
       break;
+    }
   }
   interrupt(draft);
 }

@@ -90,6 +90,8 @@ function beginUpgrade(draft: Draft, call: ToolCall, rest: Round): string | null 
 export type CallRun = {
   readonly durationMs: number;
   readonly diffs?: readonly FileDiff[];
+  /** Ids, in the order of the call's tasks. */
+  readonly subAgents?: readonly string[];
 };
 
 const NEVER_RAN: CallRun = { durationMs: 0 };
@@ -100,7 +102,7 @@ export function answerCall(
   call: ToolCall,
   status: ToolStatus,
   output: string | readonly Block[],
-  { durationMs, diffs = [] }: CallRun = NEVER_RAN,
+  { durationMs, diffs = [], subAgents }: CallRun = NEVER_RAN,
 ): CompletedCall {
   const blocks: readonly Block[] = typeof output === "string" ? [{ type: "text", text: output }] : output;
   const kept = firstWithin(diffs, DIFFS_BYTES);
@@ -109,6 +111,7 @@ export function answerCall(
     actor: "system",
     content: [{ toolCallId: call.id, name: call.name, status, output: blocks, durationMs }],
     ...(kept.length === 0 ? {} : { display: { diffs: kept } }),
+    ...(subAgents === undefined ? {} : { display: { subAgents } }),
   });
   return { toolCallId: call.id, status };
 }

@@ -2,7 +2,7 @@
  * Owns: how a parent handles the outcomes of its sub-agents, and how a sub-agent begins (REQ-BED-008, 009, 018).
  * Not here: how a sub-agent ends itself (run.ts), the bookkeeping (children.ts).
  */
-import { aggregate, spawnFreed, tellFinished, withOutcome } from "./children.ts";
+import { aggregate, runOf, spawnFreed, tellFinished, withOutcome } from "./children.ts";
 import type { SubAgentOutcome } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
 import { advance, answerCall } from "./round.ts";
@@ -41,6 +41,7 @@ export function onSubAgentFinished(draft: Draft, id: string, outcome: SubAgentOu
     return;
   }
   if (state.kind === "cancelling") return onSubAgentsStopped(draft, { ...state, ...children });
-  const completed = [...state.completed, answerCall(draft, state.toolCall, "completed", aggregate(children))];
+  const answer = answerCall(draft, state.toolCall, "completed", aggregate(children), runOf(children));
+  const completed = [...state.completed, answer];
   advance(draft, { remaining: state.remaining, completed });
 }

@@ -1,5 +1,6 @@
 /** Owns: the page's entry. */
 import { createRoot } from "react-dom/client";
+import { App } from "./app.tsx";
 
 const root = document.getElementById("root");
-if (root !== null) createRoot(root).render(<p>Bedrock</p>);
+if (root !== null) createRoot(root).render(<App />);

@@ -105,9 +105,14 @@ export const storedMessage = answer<Message>(
           }),
         ]),
         display: z
-          .object({ diffs: z.array(fileDiff) })
+          .object({
+            diffs: z.array(fileDiff).optional().openapi({ description: "What the call changed in files." }),
+            subAgents: z.array(z.string()).optional().openapi({
+              description: "Ids of its sub-agents in the order of the tasks. One that never started is no conversation.",
+            }),
+          })
           .optional()
-          .openapi({ description: "What the call changed in files. The model does not get it." }),
+          .openapi({ description: "For people; the model does not get it." }),
       }),
       z
         .object({

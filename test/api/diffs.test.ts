@@ -47,7 +47,7 @@ test("a client reads what each call changed, in the messages and in the events; 
 
   const { messages } = await bodyOf(await get(`${at}/messages`));
   const stored = displays((messages as unknown[]).map((message) => storedMessage.parse(message)));
-  expect(stored.map(({ name, display }) => [name, display?.diffs.map(({ change }) => change)])).toEqual([
+  expect(stored.map(({ name, display }) => [name, display?.diffs?.map(({ change }) => change)])).toEqual([
     ["write", ["created"]],
     ["edit", ["modified"]],
     ["edit", undefined],

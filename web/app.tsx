@@ -1,0 +1,51 @@
+/** Owns: the page as a whole: the list beside a view, and the prompt for a token. */
+import { useEffect, useState } from "react";
+import { Attention } from "./attention.tsx";
+import { ConversationPage } from "./conversation-page.tsx";
+import { ConversationList } from "./conversation-list.tsx";
+import { NewConversation } from "./new-conversation.tsx";
+import { useRoute } from "./route.ts";
+import { openSession, SessionProvider, storedToken, storeToken } from "./session.tsx";
+import { Toasts } from "./toasts.tsx";
+import { TokenPrompt } from "./token-prompt.tsx";
+import { useLink } from "./use-models.ts";
+
+export function App() {
+  const [session, setSession] = useState(() => openSession(storedToken()));
+  const signIn = (token: string) => {
+    storeToken(token);
+    session.view.end();
+    setSession(openSession(token));
+  };
+  return (
+    <SessionProvider value={session}>
+      <Page onToken={signIn} />
+    </SessionProvider>
+  );
+}
+
+function Page({ onToken }: { readonly onToken: (token: string) => void }) {
+  const link = useLink();
+  const route = useRoute();
+  const [isListOpen, setListOpen] = useState(false);
+  // On a phone the list covers the view; it goes when another view is chosen.
+  useEffect(() => setListOpen(false), [route.kind === "conversation" ? route.id : null]);
+  if (link.kind === "unauthorized")
+    return <TokenPrompt wasRefused={storedToken() !== null} onToken={onToken} />;
+  const openList = () => setListOpen(true);
+  return (
+    <div className="page" data-list={isListOpen ? "open" : "closed"}>
+      <Attention />
+      <ConversationList
+        selected={route.kind === "conversation" ? route.id : null}
+        onClose={() => setListOpen(false)}
+      />
+      {route.kind === "conversation" ? (
+        <ConversationPage key={route.id} id={route.id} view={route.view} onOpenList={openList} />
+      ) : (
+        <NewConversation onOpenList={openList} />
+      )}
+      <Toasts />
+    </div>
+  );
+}

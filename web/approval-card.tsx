@@ -1,0 +1,78 @@
+/**
+ * Owns: the person's decision on Restricted mode (REQ-BED-015). Nothing that is typed can approve: the card never takes
+ * the focus, a press counts only when the card has been there for a moment, and Deny comes first.
+ */
+import { useEffect, useRef, useState } from "react";
+import type { State } from "../client/index.ts";
+import { useSession } from "./session.tsx";
+import { tellError } from "./toasts.tsx";
+
+/** Milliseconds in which a press was meant for something else that stood there before. */
+const ARMED_AFTER = 700;
+
+type Pending = Extract<State, { readonly kind: "awaiting_mode_approval" }>;
+
+export function ApprovalCard({
+  conversationId,
+  state,
+}: {
+  readonly conversationId: string;
+  readonly state: Pending;
+}) {
+  const { call } = useSession();
+  const [decision, setDecision] = useState<"approve" | "deny" | null>(null);
+  const shownAt = useRef(Number.POSITIVE_INFINITY);
+  const toolCallId = state.toolCall.id;
+
+  const decide = (wanted: "approve" | "deny") => {
+    if (decision !== null || performance.now() - shownAt.current < ARMED_AFTER) return;
+    setDecision(wanted);
+    call((routes) =>
+      routes.conversations[":id"].approval.$post({
+        param: { id: conversationId },
+        json: { decision: wanted, toolCallId },
+      }),
+    ).catch((error: unknown) => {
+      setDecision(null);
+      tellError(error);
+    });
+  };
+  const latest = useRef(decide);
+  useEffect(() => {
+    latest.current = decide;
+  });
+  useEffect(() => {
+    shownAt.current = performance.now();
+    const onKey = (event: KeyboardEvent) => {
+      if (event.repeat || !event.ctrlKey || !event.shiftKey || event.altKey || event.metaKey) return;
+      if (event.code !== "KeyA") return;
+      event.preventDefault();
+      latest.current("approve");
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, []);
+
+  return (
+    <section className="approve" aria-labelledby="approval-title">
+      <h3 id="approval-title">The agent asks to leave Restricted mode</h3>
+      <blockquote>{state.reason}</blockquote>
+      <ul>
+        <li>From then on its commands have your rights and the network, in this conversation.</li>
+        <li>You can go back to Restricted at any time.</li>
+      </ul>
+      <div className="row">
+        <button disabled={decision !== null} onClick={() => decide("deny")}>
+          {decision === "deny" ? "Denying …" : "Deny"}
+        </button>
+        <button className="primary" disabled={decision !== null} onClick={() => decide("approve")}>
+          {decision === "approve" ? "Allowing …" : "Allow"}
+        </button>
+        <span className="space" />
+        <span className="shortcut">
+          Allow: <kbd>Ctrl</kbd> <kbd>Shift</kbd> <kbd>A</kbd>
+        </span>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,172 @@
+/** Owns: writing a message: text, images, whether it steers the run or follows it; sending, and Stop. */
+import { useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent } from "react";
+import { newId, type LoadedConversation } from "../client/index.ts";
+import { phaseOf } from "../client/phase.ts";
+import { readImages, readText, writeImages, writeText, type Delivery, type DraftImage } from "./drafts.ts";
+import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
+import { resumeOutbox, send } from "./outbox.ts";
+import { QueueView } from "./queue-view.tsx";
+import type { Stopping } from "./run-control.ts";
+import { useSession } from "./session.tsx";
+import { useLink } from "./use-models.ts";
+
+/** On a touch screen Enter makes a new line, for there is no Shift. */
+const isTouch = (): boolean => window.matchMedia("(pointer: coarse)").matches;
+
+export function Composer({
+  model,
+  stopping,
+}: {
+  readonly model: LoadedConversation;
+  readonly stopping: Stopping;
+}) {
+  const session = useSession();
+  const link = useLink();
+  const { id, state } = model.conversation;
+  const [text, setText] = useState(() => readText(id));
+  const [images, setImages] = useState<readonly DraftImage[]>([]);
+  const [problems, setProblems] = useState<readonly string[]>([]);
+  const [delivery, setDelivery] = useState<Delivery>("steer");
+  const [isDropping, setDropping] = useState(false);
+  const files = useRef<HTMLInputElement>(null);
+  const isBusy = ["works", "waits"].includes(phaseOf(state));
+  const canSend = text.trim() !== "" || images.length > 0;
+
+  useEffect(() => {
+    void readImages(id).then((kept) => setImages((added) => [...kept, ...added]));
+    void resumeOutbox(session, id);
+  }, [id, session]);
+
+  const changeText = (next: string) => {
+    setText(next);
+    writeText(id, next);
+  };
+  const changeImages = (next: readonly DraftImage[]) => {
+    setImages(next);
+    writeImages(id, next);
+  };
+  const add = (given: Iterable<File>) => {
+    const chosen = chooseImages(given);
+    setProblems(chosen.problems);
+    if (chosen.images.length > 0) changeImages([...images, ...chosen.images]);
+  };
+  const submit = () => {
+    if (!canSend) return;
+    // A steer to a conversation at rest starts a run: it is never refused because the state has just changed.
+    void send(session, id, { id: newId(), text, images, delivery: isBusy ? delivery : "steer" });
+    changeText("");
+    changeImages([]);
+    setProblems([]);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing || isTouch()) return;
+    event.preventDefault();
+    submit();
+  };
+  const onPaste = (event: ClipboardEvent) => {
+    if (event.clipboardData.files.length === 0) return;
+    event.preventDefault();
+    add(event.clipboardData.files);
+  };
+  const onDrop = (event: DragEvent) => {
+    event.preventDefault();
+    setDropping(false);
+    add(event.dataTransfer.files);
+  };
+
+  return (
+    <div
+      className="box"
+      data-dropping={isDropping}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setDropping(true);
+      }}
+      onDragLeave={() => setDropping(false)}
+      onDrop={onDrop}
+    >
+      <QueueView conversation={model.conversation} />
+      <Thumbnails
+        images={images}
+        onRemove={(image) => changeImages(images.filter((other) => other !== image))}
+      />
+      {problems.map((problem) => (
+        <p key={problem} className="problem bad" role="alert">
+          {problem}
+        </p>
+      ))}
+      <textarea
+        id="composer"
+        rows={2}
+        aria-label="Message"
+        placeholder={placeholderFor(model)}
+        value={text}
+        onChange={(event) => changeText(event.target.value)}
+        onKeyDown={onKeyDown}
+        onPaste={onPaste}
+      />
+      <div className="tools">
+        <input
+          ref={files}
+          type="file"
+          hidden
+          multiple
+          accept={ACCEPTED}
+          onChange={(event) => {
+            add(event.target.files ?? []);
+            event.target.value = "";
+          }}
+        />
+        <button aria-label="Add images" title="Add images" onClick={() => files.current?.click()}>
+          +
+        </button>
+        {isBusy && (
+          <div className="seg" role="group" aria-label="When the agent reads it">
+            <button
+              aria-pressed={delivery === "steer"}
+              onClick={() => setDelivery("steer")}
+              title="With its next request"
+            >
+              Steer
+            </button>
+            <button
+              aria-pressed={delivery === "followUp"}
+              onClick={() => setDelivery("followUp")}
+              title="When this run has ended"
+            >
+              Afterwards
+            </button>
+          </div>
+        )}
+        <span className="space" />
+        {(stopping.canStop || stopping.isStopping) && (
+          <button disabled={stopping.isStopping} onClick={stopping.stop}>
+            {stopping.isStopping ? "Stopping …" : "Stop"} <kbd>Esc</kbd>
+          </button>
+        )}
+        <button className="primary" disabled={!canSend} onClick={submit}>
+          Send <kbd>↵</kbd>
+        </button>
+      </div>
+      {stopping.isStopping && link.kind === "lost" && (
+        <p className="problem warn" role="status">
+          The server cannot be reached. Stop is sent as soon as it can.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function placeholderFor({ conversation }: LoadedConversation): string {
+  switch (phaseOf(conversation.state)) {
+    case "waits":
+      return "The agent waits for your decision. Write to steer it.";
+    case "works":
+      return "Write to steer the agent, or for afterwards.";
+    case "failed":
+      return "Write to go on.";
+    case "rests":
+    case "ended":
+      return conversation.lastEvent <= 1 ? "What shall the agent do?" : "Write a message.";
+  }
+}

@@ -1,0 +1,233 @@
+/** Owns: one conversation with everything that a person can see of it and do in it. */
+import { useCallback, useEffect, useRef, type ReactNode } from "react";
+import type { LoadedConversation, Message } from "../client/index.ts";
+import { describeState, phaseOf } from "../client/phase.ts";
+import { ApprovalCard } from "./approval-card.tsx";
+import { Announcer } from "./announcer.tsx";
+import { Composer } from "./composer.tsx";
+import { ExhaustedCard } from "./exhausted-card.tsx";
+import { RequestsView } from "./requests-view.tsx";
+import { conversationRoute, linkTo, type Route } from "./route.ts";
+import { useStop } from "./run-control.ts";
+import { ScriptedBanner } from "./scripted-banner.tsx";
+import { useSession } from "./session.tsx";
+import { StateLine } from "./state-line.tsx";
+import { shortPath } from "./text/format.ts";
+import { tellError } from "./toasts.tsx";
+import { TranscriptView } from "./transcript-view.tsx";
+import { useConversation, useLink, useList } from "./use-models.ts";
+
+type ConversationRoute = Extract<Route, { readonly kind: "conversation" }>;
+type Props = {
+  readonly id: string;
+  readonly view: ConversationRoute["view"];
+  readonly onOpenList: () => void;
+};
+
+export function ConversationPage({ id, view, onOpenList }: Props) {
+  const model = useConversation(id);
+  const link = useLink();
+  switch (model.kind) {
+    case "loading":
+      return (
+        <main className="centred" aria-busy="true">
+          <p className="quiet">
+            {link.kind === "lost" ? "The server cannot be reached." : "Reading the conversation …"}
+          </p>
+        </main>
+      );
+    case "gone":
+      return (
+        <main className="centred">
+          <p>This conversation is not there. It may have been deleted.</p>
+          <a className="button" {...linkTo({ kind: "new" })}>
+            Start a new one
+          </a>
+        </main>
+      );
+    case "loaded":
+      return <Loaded model={model} view={view} onOpenList={onOpenList} />;
+  }
+}
+
+/** Messages of one request. */
+const PAGE = "100";
+
+function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly model: LoadedConversation }) {
+  const { call, view: shared } = useSession();
+  const { conversation, messages } = model;
+  const { id, state } = conversation;
+  const stopping = useStop(model);
+  const { stop } = stopping;
+  const latestStop = useRef(stop);
+  useEffect(() => {
+    latestStop.current = stop;
+  });
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      // An open menu, dialog or text being composed has the first claim on Escape.
+      if (event.key === "Escape" && !event.defaultPrevented && !event.isComposing && !event.repeat)
+        latestStop.current();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, []);
+
+  const first = messages[0]?.sequence;
+  const loadEarlier = useCallback(async () => {
+    if (first === undefined) return;
+    try {
+      const query = { before: String(first), limit: PAGE };
+      const read = await call((routes) =>
+        routes.conversations[":id"].messages.$get({ param: { id }, query }),
+      );
+      // The same type: hono only writes "any JSON value" in another way.
+      const earlier = read.messages as Message[];
+      const input = { name: "earlier.loaded", data: { messages: earlier } } as const;
+      shared.models.apply({ kind: "conversation_input", id, input, now: Date.now() });
+    } catch (error) {
+      tellError(error);
+    }
+  }, [call, shared, id, first]);
+
+  return (
+    <main>
+      <Header model={model} view={view} onOpenList={onOpenList} />
+      {view === "requests" ? (
+        <RequestsView model={model} loadEarlier={loadEarlier} />
+      ) : (
+        <TranscriptView
+          model={model}
+          loadEarlier={loadEarlier}
+          before={<Beginning model={model} />}
+          after={<Ending model={model} />}
+        />
+      )}
+      <footer>
+        {conversation.scripted && conversation.parentId === null && messages.length < 8 && (
+          <ScriptedBanner conversation={conversation} />
+        )}
+        <WrapUp model={model} />
+        {conversation.parentId !== null ? (
+          <p className="box read-only">
+            A sub-agent takes no messages. Its conversation can only be read, and stopped.
+          </p>
+        ) : state.kind === "context_exhausted" ? null : (
+          <Composer key={id} model={model} stopping={stopping} />
+        )}
+        <StateLine model={model} isStopping={stopping.isStopping} />
+      </footer>
+      <Announcer model={model} />
+    </main>
+  );
+}
+
+function Header({ model: { conversation }, view, onOpenList }: Parameters<typeof Loaded>[0]) {
+  const { id, title, cwd } = conversation;
+  const tab = (name: string, of: ConversationRoute["view"]): ReactNode => (
+    <a {...linkTo({ kind: "conversation", id, view: of })} aria-current={view === of ? "page" : undefined}>
+      {name}
+    </a>
+  );
+  return (
+    <div className="top">
+      <button className="only-phone" aria-label="Show the list of conversations" onClick={onOpenList}>
+        ☰
+      </button>
+      <h1>{title}</h1>
+      <code title={cwd}>{shortPath(cwd)}</code>
+      <span className="space" />
+      <div className="seg" role="group" aria-label="View">
+        {tab("Steps", "steps")}
+        {tab("Requests", "requests")}
+      </div>
+    </div>
+  );
+}
+
+/** Where the conversation comes from. */
+function Beginning({ model: { conversation } }: { readonly model: LoadedConversation }) {
+  const { continuedFrom, parentId } = conversation;
+  const origin = parentId ?? continuedFrom;
+  if (origin === null) return null;
+  return (
+    <p className="quiet">
+      {parentId === null ? "Continues " : "A sub-agent of "}
+      <a {...linkTo(conversationRoute(origin))}>another conversation</a>.
+    </p>
+  );
+}
+
+/** What the state wants to say at the end of the conversation. */
+function Ending({ model: { conversation } }: { readonly model: LoadedConversation }) {
+  const { id, state } = conversation;
+  const list = useList();
+  const next = [...list.conversations.values()].filter(({ continuedFrom }) => continuedFrom === id);
+  const links = next.map((one) => (
+    <li key={one.id}>
+      Goes on in <a {...linkTo(conversationRoute(one.id))}>{one.title}</a>.
+    </li>
+  ));
+  return (
+    <>
+      {state.kind === "awaiting_mode_approval" && (
+        <ApprovalCard key={state.toolCall.id} conversationId={id} state={state} />
+      )}
+      {(state.kind === "error" || state.kind === "failed") && (
+        <div className="aside error" role="note">
+          <b>{describeState(state)}</b> · {state.kind === "error" ? adviceFor(state.errorKind) : state.error}
+        </div>
+      )}
+      {state.kind === "completed" && <div className="aside">{state.result}</div>}
+      {state.kind === "context_exhausted" && <ExhaustedCard conversation={conversation} state={state} />}
+      {links.length > 0 && <ul className="links">{links}</ul>}
+    </>
+  );
+}
+
+type ErrorKind = Extract<
+  LoadedConversation["conversation"]["state"],
+  { readonly kind: "error" }
+>["errorKind"];
+
+/** What the person can do. The message above says what happened. */
+function adviceFor(kind: ErrorKind): string {
+  switch (kind) {
+    case "auth":
+      return "Check ANTHROPIC_API_KEY, start the server again, then write to go on.";
+    case "rate_limit":
+    case "overloaded":
+    case "network":
+      return "Nothing is lost. Write to try again.";
+    case "invalid_request":
+      return "Write to go on, in other words or without the last image.";
+    case "context_exhausted":
+      return "Start a new conversation.";
+    case "runaway":
+      return "The agent made too many requests in a row. Write to let it go on.";
+    case "interrupted":
+    case "unknown":
+      return "Write to go on.";
+  }
+}
+
+function WrapUp({ model: { conversation } }: { readonly model: LoadedConversation }) {
+  const { call } = useSession();
+  const { id, usage, state, parentId } = conversation;
+  if (!usage.warning || parentId !== null || state.kind === "context_exhausted") return null;
+  const mayWrapUp = ["rests", "failed"].includes(phaseOf(state));
+  const wrapUp = () => {
+    call((routes) => routes.conversations[":id"].continuation.$post({ param: { id } })).catch(tellError);
+  };
+  return (
+    <div className="banner warn" role="status">
+      <span>
+        The context is {Math.round(usage.contextRatio * 100)} % full. At 90 % the conversation ends with a
+        summary, from which a new one can go on.
+      </span>
+      <button disabled={!mayWrapUp} title={mayWrapUp ? "" : "When the agent is at rest"} onClick={wrapUp}>
+        Wrap up now
+      </button>
+    </div>
+  );
+}

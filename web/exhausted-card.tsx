@@ -1,0 +1,49 @@
+/** Owns: the end of a full context: the summary, and the ways to go on (REQ-BED-021). */
+import { useState } from "react";
+import { newId, type Conversation, type State } from "../client/index.ts";
+import { conversationRoute, navigate } from "./route.ts";
+import { useSession } from "./session.tsx";
+import { Markdown } from "./text/markdown.tsx";
+import { counted } from "./text/format.ts";
+import { tellError } from "./toasts.tsx";
+
+type Exhausted = Extract<State, { readonly kind: "context_exhausted" }>;
+type Props = { readonly conversation: Conversation; readonly state: Exhausted };
+
+export function ExhaustedCard({ conversation, state }: Props) {
+  const { persist } = useSession();
+  const [isBusy, setBusy] = useState(false);
+  const { id: from, queue, parentId } = conversation;
+  const goOn = (seed: boolean) => {
+    setBusy(true);
+    const json = { id: newId(), continuedFrom: { id: from, seed } };
+    persist((routes) => routes.conversations.$post({ json })).then(
+      ({ id }) => navigate(conversationRoute(id)),
+      (error: unknown) => {
+        setBusy(false);
+        tellError(error);
+      },
+    );
+  };
+  return (
+    <section className="exhausted" aria-labelledby="exhausted-title">
+      <h3 id="exhausted-title">The context is used up</h3>
+      {state.source === "model" ? (
+        <Markdown text={state.summary} streaming={false} />
+      ) : (
+        <p>{state.summary}</p>
+      )}
+      {queue.length > 0 && <p className="quiet">{counted(queue.length, "message")} will go along.</p>}
+      {parentId === null && (
+        <div className="row">
+          <button className="primary" disabled={isBusy} onClick={() => goOn(true)}>
+            {state.source === "model" ? "Go on with the summary" : "Go on with the last requests"}
+          </button>
+          <button disabled={isBusy} onClick={() => goOn(false)}>
+            Go on without it
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}

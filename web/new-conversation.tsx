@@ -1,0 +1,199 @@
+/** Owns: starting a conversation: where, with which model, and the first message. */
+import { useEffect, useId, useState } from "react";
+import { newId } from "../client/index.ts";
+import { readText, writeText, type DraftImage } from "./drafts.ts";
+import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
+import { toWire } from "./outbox.ts";
+import { conversationRoute, navigate } from "./route.ts";
+import { EXPLANATION, TRIALS } from "./scripted-banner.tsx";
+import { useSession } from "./session.tsx";
+import { sentenceOf } from "./toasts.tsx";
+import { useList } from "./use-models.ts";
+
+type Model = {
+  readonly id: string;
+  readonly name: string;
+  readonly default: boolean;
+  readonly scripted: boolean;
+};
+
+const DIRECTORY = "bedrock.directory";
+const DRAFT = "new";
+
+export function NewConversation({ onOpenList }: { readonly onOpenList: () => void }) {
+  const { call, persist } = useSession();
+  const list = useList();
+  const [directory, setDirectory] = useState(localStorage.getItem(DIRECTORY) ?? "");
+  const [found, setFound] = useState<readonly string[]>([]);
+  const [models, setModels] = useState<readonly Model[]>([]);
+  const [model, setModel] = useState("");
+  const [text, setText] = useState(() => readText(DRAFT));
+  const [images, setImages] = useState<readonly DraftImage[]>([]);
+  const [problem, setProblem] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const options = useId();
+  const isScripted = models.some((one) => one.default && one.scripted);
+
+  useEffect(() => {
+    call((routes) => routes.models.$get()).then(
+      (answer) => setModels(answer.models),
+      () => undefined,
+    );
+  }, [call]);
+
+  useEffect(() => {
+    let isWanted = true;
+    call((routes) => routes.directories.$get({ query: { path: directory } })).then(
+      ({ directories }) => {
+        if (!isWanted) return;
+        setFound(directories);
+        // Nothing was chosen yet: the place to begin in.
+        if (directory === "" && directories[0] !== undefined) setDirectory(directories[0]);
+      },
+      () => undefined,
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [call, directory]);
+
+  const changeText = (next: string) => {
+    setText(next);
+    writeText(DRAFT, next);
+  };
+  const add = (files: Iterable<File>) => {
+    const chosen = chooseImages(files);
+    setImages((before) => [...before, ...chosen.images]);
+    setProblem(chosen.problems[0] ?? null);
+  };
+
+  const start = async (first: string) => {
+    setBusy(true);
+    setProblem(null);
+    const wired = await Promise.all(images.map(toWire));
+    const message =
+      first.trim() === "" && wired.length === 0
+        ? {}
+        : { message: { id: newId(), text: first, ...(wired.length === 0 ? {} : { images: wired }) } };
+    const json = { id: newId(), cwd: directory, ...(model === "" ? {} : { model }), ...message };
+    try {
+      const { id } = await persist((routes) => routes.conversations.$post({ json }));
+      localStorage.setItem(DIRECTORY, directory);
+      changeText("");
+      navigate(conversationRoute(id));
+    } catch (error) {
+      setProblem(sentenceOf(error));
+      setBusy(false);
+    }
+  };
+
+  const known = [...new Set([...list.conversations.values()].map(({ cwd }) => cwd))].slice(0, 8);
+  return (
+    <main>
+      <div className="top">
+        <button className="only-phone" aria-label="Show the list of conversations" onClick={onOpenList}>
+          ☰
+        </button>
+        <h1>New conversation</h1>
+      </div>
+      <form
+        className="new"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void start(text);
+        }}
+      >
+        {isScripted && (
+          <div className="banner" role="note">
+            <span>{EXPLANATION} Three things to try:</span>
+            {TRIALS.map((trial) => (
+              <button key={trial.name} type="button" disabled={isBusy} onClick={() => void start(trial.text)}>
+                {trial.name}
+              </button>
+            ))}
+          </div>
+        )}
+        <label htmlFor="directory">Directory</label>
+        <input
+          id="directory"
+          list={options}
+          required
+          autoComplete="off"
+          spellCheck={false}
+          value={directory}
+          aria-describedby="directory-hint"
+          onChange={(event) => setDirectory(event.target.value)}
+        />
+        <datalist id={options}>
+          {[...new Set([...known, ...found])].map((path) => (
+            <option key={path} value={path} />
+          ))}
+        </datalist>
+        <p id="directory-hint" className="quiet">
+          The agent works here. It begins in Restricted mode: it can read, and asks you before it changes
+          anything.
+        </p>
+        {models.length > 1 && (
+          <>
+            <label htmlFor="model">Model</label>
+            <select id="model" value={model} onChange={(event) => setModel(event.target.value)}>
+              {models.map(({ id, name, default: isDefault }) => (
+                <option key={id} value={isDefault ? "" : id}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </>
+        )}
+        <label htmlFor="message">First message</label>
+        <textarea
+          id="message"
+          rows={5}
+          value={text}
+          autoFocus
+          onChange={(event) => changeText(event.target.value)}
+          onPaste={(event) => {
+            if (event.clipboardData.files.length > 0) {
+              event.preventDefault();
+              add(event.clipboardData.files);
+            }
+          }}
+          onDragOver={(event) => event.preventDefault()}
+          onDrop={(event) => {
+            event.preventDefault();
+            add(event.dataTransfer.files);
+          }}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void start(text);
+          }}
+        />
+        <Thumbnails
+          images={images}
+          onRemove={(image) => setImages(images.filter((other) => other !== image))}
+        />
+        <p role="alert" className="bad">
+          {problem}
+        </p>
+        <div className="row">
+          <label className="button">
+            Add images
+            <input
+              type="file"
+              className="unseen"
+              multiple
+              accept={ACCEPTED}
+              onChange={(event) => {
+                add(event.target.files ?? []);
+                event.target.value = "";
+              }}
+            />
+          </label>
+          <span className="space" />
+          <button className="primary" type="submit" disabled={isBusy || directory === ""}>
+            {isBusy ? "Starting …" : "Start"}
+          </button>
+        </div>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,43 @@
+/**
+ * Owns: stopping the agent. A Stop that got no answer is sent again until the server has it: that the person cannot see
+ * what happens is no reason to let it go on.
+ */
+import { useEffect, useState } from "react";
+import { phaseOf } from "../client/phase.ts";
+import type { LoadedConversation } from "../client/index.ts";
+import { useSession } from "./session.tsx";
+import { tellError } from "./toasts.tsx";
+
+export type Stopping = {
+  /** The person has pressed Stop, and the work goes on for now. */
+  readonly isStopping: boolean;
+  readonly canStop: boolean;
+  readonly stop: () => void;
+};
+
+export function useStop(model: LoadedConversation | null): Stopping {
+  const { persist } = useSession();
+  const [pressed, setPressed] = useState(false);
+  const state = model?.conversation.state ?? null;
+  const isBusy = state !== null && ["works", "waits"].includes(phaseOf(state));
+  const isStopping = isBusy && (pressed || state.kind === "cancelling");
+  useEffect(() => {
+    if (!isBusy) setPressed(false);
+  }, [isBusy]);
+  const id = model?.conversation.id ?? "";
+  return {
+    isStopping,
+    canStop: isBusy && !isStopping,
+    stop: () => {
+      if (!isBusy || isStopping) return;
+      setPressed(true);
+      // A person who presses Stop means it: nothing that waits starts by itself.
+      persist((routes) =>
+        routes.conversations[":id"].cancel.$post({ param: { id }, json: { queue: "hold" } }),
+      ).catch((error: unknown) => {
+        setPressed(false);
+        tellError(error);
+      });
+    },
+  };
+}

@@ -1,0 +1,130 @@
+/** Owns: the line under the composer: mode, what the agent does and for how long, context, model, connection. */
+import { useState } from "react";
+import type { Conversation, Link, LoadedConversation } from "../client/index.ts";
+import { describeState, phaseOf, retryOf } from "../client/phase.ts";
+import { useSession } from "./session.tsx";
+import { duration } from "./text/format.ts";
+import { tellError } from "./toasts.tsx";
+import { useLink, useNow, wholeSeconds } from "./use-models.ts";
+
+export function StateLine({
+  model,
+  isStopping,
+}: {
+  readonly model: LoadedConversation;
+  readonly isStopping: boolean;
+}) {
+  const { conversation } = model;
+  const { contextRatio, warning, contextUsed, contextWindow } = conversation.usage;
+  const percent = Math.round(contextRatio * 100);
+  return (
+    <div className="line" role="group" aria-label="State">
+      <Mode conversation={conversation} />
+      <Doing model={model} isStopping={isStopping} />
+      <span className="space" />
+      <span className={warning ? "warn" : ""} title={`${contextUsed} of ${contextWindow} tokens`}>
+        context{" "}
+        <meter
+          className="meter"
+          min={0}
+          max={1}
+          high={0.8}
+          value={Math.min(contextRatio, 1)}
+          aria-label="Context used"
+        >
+          {percent} %
+        </meter>{" "}
+        {percent} %
+      </span>
+      <span className="model">{conversation.model}</span>
+      <Connection link={useLink()} />
+    </div>
+  );
+}
+
+function Doing({ model, isStopping }: { readonly model: LoadedConversation; readonly isStopping: boolean }) {
+  const { state } = model.conversation;
+  const phase = phaseOf(state);
+  const isOn = phase === "works" || phase === "waits";
+  const now = useNow(isOn);
+  const since = state.kind === "tool_executing" ? Date.parse(state.startedAt) : model.since;
+  const retry = retryOf(state);
+  const isRequest = state.kind === "llm_requesting" || state.kind === "awaiting_continuation";
+  const words = isStopping
+    ? "stopping"
+    : isRequest && retry === null && model.answer !== null
+      ? state.kind === "llm_requesting"
+        ? "writes"
+        : "writes a summary"
+      : describeState(state);
+  return (
+    <span className={`doing ${phase}`}>
+      <span className={`dot ${phase}`} aria-hidden="true" /> {words}
+      {isOn && retry === null && <> · {duration(wholeSeconds(now - since))}</>}
+      {retry !== null && (
+        <>
+          {" "}
+          in {duration(wholeSeconds(Math.max(0, Date.parse(retry.at) - now)))} · {retry.message}
+        </>
+      )}
+    </span>
+  );
+}
+
+function Mode({ conversation: { id, mode, sandbox, parentId } }: { readonly conversation: Conversation }) {
+  const { call } = useSession();
+  const [isBusy, setBusy] = useState(false);
+  if (mode === "restricted")
+    return (
+      <span className="mode" title="Its commands can read but change nothing. The kernel enforces it.">
+        RESTRICTED
+      </span>
+    );
+  if (sandbox.kind !== "available")
+    return (
+      <span className="mode un" title={`Restricted mode is not available on this host. ${sandbox.reason}`}>
+        UNRESTRICTED · no sandbox
+      </span>
+    );
+  const restrict = () => {
+    setBusy(true);
+    call((routes) => routes.conversations[":id"].mode.$post({ param: { id }, json: { mode: "restricted" } }))
+      .catch(tellError)
+      .finally(() => setBusy(false));
+  };
+  return (
+    <>
+      <span className="mode un" title="Its commands have your rights.">
+        UNRESTRICTED
+      </span>
+      {parentId === null && (
+        <button className="small" disabled={isBusy} onClick={restrict}>
+          Restrict again
+        </button>
+      )}
+    </>
+  );
+}
+
+function Connection({ link }: { readonly link: Link }) {
+  const now = useNow(link.kind === "lost");
+  switch (link.kind) {
+    case "connected":
+      return (
+        <span className="link" title="Connected">
+          <span className="dot ok" aria-hidden="true" />
+          <span className="unseen">connected</span>
+        </span>
+      );
+    case "connecting":
+      return <span className="link">connecting …</span>;
+    case "unauthorized":
+      return <span className="link bad">token refused</span>;
+    case "lost":
+      return (
+        <span className="link bad" title={link.reason}>
+          connection lost · {duration(wholeSeconds(now - link.since))}
+        </span>
+      );
+  }
+}
