@@ -1,5 +1,5 @@
 /** Owns: the page as a whole: the list beside a view, and the prompt for a token. */
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { Attention } from "./attention.tsx";
 import { ConversationPage } from "./conversation-page.tsx";
 import { ConversationList } from "./conversation-list.tsx";
@@ -27,18 +27,18 @@ export function App() {
 function Page({ onToken }: { readonly onToken: (token: string) => void }) {
   const link = useLink();
   const route = useRoute();
-  const [isListOpen, setListOpen] = useState(false);
-  // On a phone the list covers the view; it goes when another view is chosen.
-  useEffect(() => setListOpen(false), [route.kind === "conversation" ? route.id : null]);
+  // On a phone the list covers the view over which it was opened; it goes when another view is chosen.
+  const [listOver, setListOver] = useState<string | null>(null);
+  const shown = route.kind === "conversation" ? route.id : "new";
   if (link.kind === "unauthorized")
     return <TokenPrompt wasRefused={storedToken() !== null} onToken={onToken} />;
-  const openList = () => setListOpen(true);
+  const openList = () => setListOver(shown);
   return (
-    <div className="page" data-list={isListOpen ? "open" : "closed"}>
+    <div className="page" data-list={listOver === shown ? "open" : "closed"}>
       <Attention />
       <ConversationList
         selected={route.kind === "conversation" ? route.id : null}
-        onClose={() => setListOpen(false)}
+        onClose={() => setListOver(null)}
       />
       {route.kind === "conversation" ? (
         <ConversationPage key={route.id} id={route.id} view={route.view} onOpenList={openList} />

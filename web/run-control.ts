@@ -2,7 +2,7 @@
  * Owns: stopping the agent. A Stop that got no answer is sent again until the server has it: that the person cannot see
  * what happens is no reason to let it go on.
  */
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { phaseOf } from "../client/phase.ts";
 import type { LoadedConversation } from "../client/index.ts";
 import { useSession } from "./session.tsx";
@@ -21,9 +21,8 @@ export function useStop(model: LoadedConversation | null): Stopping {
   const state = model?.conversation.state ?? null;
   const isBusy = state !== null && ["works", "waits"].includes(phaseOf(state));
   const isStopping = isBusy && (pressed || state.kind === "cancelling");
-  useEffect(() => {
-    if (!isBusy) setPressed(false);
-  }, [isBusy]);
+  // The next run is another one.
+  if (pressed && !isBusy) setPressed(false);
   const id = model?.conversation.id ?? "";
   return {
     isStopping,

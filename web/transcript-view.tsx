@@ -5,7 +5,7 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import type { LoadedConversation } from "../client/index.ts";
-import { liveRowsOf, Transcript } from "../client/transcript.ts";
+import { liveRowsOf, Transcript, type Row } from "../client/transcript.ts";
 import { RowView } from "./row-view.tsx";
 
 /** Pixels from the end within which the person counts as being there. */
@@ -23,6 +23,22 @@ type Props = {
   readonly after: ReactNode;
 };
 
+/**
+ * The rows that are on the screen. When rows come before them, the list has to keep its place by its end; it must be told
+ * so in the very drawing in which they come.
+ */
+class DrawnRows {
+  #first: string | undefined;
+
+  isPrependedBy(rows: readonly Row[]): boolean {
+    return rows[0]?.key !== this.#first && rows.some(({ key }) => key === this.#first);
+  }
+
+  set(rows: readonly Row[]): void {
+    this.#first = rows[0]?.key;
+  }
+}
+
 export function TranscriptView({ model, loadEarlier, before, after }: Props) {
   const { conversation, messages, answer, output, hasEarlier } = model;
   const [transcript] = useState(() => new Transcript());
@@ -36,11 +52,9 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
   const follows = useRef(true);
   const isLoading = useRef(false);
 
-  // The rows were put before the others: the list has to keep its place by its end.
-  const firstKey = rows[0]?.key;
-  const [lastFirstKey, setLastFirstKey] = useState(firstKey);
-  const isPrepended = firstKey !== lastFirstKey && rows.some(({ key }) => key === lastFirstKey);
-  useEffect(() => setLastFirstKey(firstKey), [firstKey]);
+  const [drawn] = useState(() => new DrawnRows());
+  const isPrepended = drawn.isPrependedBy(rows);
+  useLayoutEffect(() => drawn.set(rows), [drawn, rows]);
 
   const toEnd = useCallback(() => {
     const element = scroller.current;
