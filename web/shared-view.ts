@@ -5,8 +5,6 @@
 import { createClient, Models, type View } from "../client/index.ts";
 import type { FromPage, ToPage } from "./shared-protocol.ts";
 
-declare const STREAM_WORKER_URL: string;
-
 /** @param token null: none */
 export function openView(token: string | null): View {
   return typeof SharedWorker === "undefined"

@@ -84,12 +84,12 @@ function titleOf({ group, calls }: CallsRow): string {
     case "bash":
       return `${isOver ? "Ran" : "Runs"} ${counted(calls.length, "command")}`;
     case "other":
-      return calls.length === 1 ? labelOf(calls[0]) : counted(calls.length, "call");
+      return calls[0] !== undefined && calls.length === 1 ? labelOf(calls[0]) : counted(calls.length, "call");
   }
 }
 
-function labelOf(call: Call | undefined): string {
-  switch (call?.name) {
+function labelOf(call: Call): string {
+  switch (call.name) {
     case "ls":
       return "Listed a directory";
     case "grep":
@@ -108,7 +108,7 @@ function labelOf(call: Call | undefined): string {
     case "submit_result":
       return "Submitted its result";
     default:
-      return call?.name ?? "";
+      return call.name;
   }
 }
 
@@ -151,8 +151,8 @@ function GroupStatus({
   readonly calls: readonly Call[];
   readonly running: readonly (Running | null)[];
 }) {
-  const current = running.find((one) => one !== null && one.kind !== "waits");
-  if (current !== undefined && current !== null) return <RunningStatus running={current} />;
+  const current = running.find((one) => one !== null && one.kind !== "waits") ?? null;
+  if (current !== null) return <RunningStatus running={current} />;
   if (running.some((one) => one !== null)) return <span>waits</span>;
   const failed = calls.filter(({ outcome }) => outcome?.status !== "completed");
   const [first] = failed;
