@@ -7,7 +7,7 @@ import { Diff } from "./text/diff.tsx";
 import { counted, duration, shortPath } from "./text/format.ts";
 import { JsonView } from "./text/json-view.tsx";
 import { Output } from "./text/output.tsx";
-import { useNow, wholeSeconds } from "./use-models.ts";
+import { elapsed, useNow } from "./use-models.ts";
 
 type CallsRow = Extract<Row, { readonly kind: "calls" }>;
 
@@ -75,12 +75,14 @@ function titleOf({ group, calls }: CallsRow): string {
     case "read": {
       const isFiles = calls.every(({ name }) => name === "read");
       if (isFiles) return `${isOver ? "Read" : "Reads"} ${counted(calls.length, "file")}`;
-      return calls.length === 1
+      return calls[0] !== undefined && calls.length === 1
         ? labelOf(calls[0])
         : `${isOver ? "Looked" : "Looks"} at ${calls.length} places`;
     }
-    case "write":
-      return `${isOver ? "Changed" : "Changes"} ${counted(calls.length, "file")}`;
+    case "write": {
+      const isInVain = isOver && calls.every(({ outcome }) => outcome?.status !== "completed");
+      return `${isInVain ? "Wanted to change" : isOver ? "Changed" : "Changes"} ${counted(calls.length, "file")}`;
+    }
     case "bash":
       return `${isOver ? "Ran" : "Runs"} ${counted(calls.length, "command")}`;
     case "other":
@@ -179,7 +181,7 @@ function RunningStatus({ running }: { readonly running: Running }) {
     case "running":
       return (
         <span className="run">
-          {running.isStopping ? "stopping" : "running"} · {duration(wholeSeconds(now - running.since))}
+          {running.isStopping ? "stopping" : "running"} · {elapsed(now - running.since)}
         </span>
       );
     case "asks":
