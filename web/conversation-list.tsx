@@ -6,8 +6,8 @@ import { describeState, phaseOf, type Phase } from "../client/phase.ts";
 import { conversationRoute, linkTo, navigate } from "./route.ts";
 import { useSession } from "./session.tsx";
 import { doLater, tellDone, tellError } from "./toasts.tsx";
-import { duration, relativeTime, shortPath } from "./text/format.ts";
-import { useList, useNow, wholeSeconds } from "./use-models.ts";
+import { relativeTime, shortPath } from "./text/format.ts";
+import { elapsed, useList, useNow } from "./use-models.ts";
 
 type Group = "waits" | "works" | "earlier" | "archived";
 const HEADINGS: { readonly [group in Group]: string } = {
@@ -165,7 +165,7 @@ const Entry = memo(function Entry({ conversation, isSelected, now, hide }: Entry
           <span className={`dot ${phase}`} aria-hidden="true" />
           <span className="title">{title}</span>
           <time dateTime={updatedAt}>
-            {phase === "works" ? duration(wholeSeconds(now - since)) : relativeTime(updatedAt, now)}
+            {phase === "works" ? elapsed(now - since) : relativeTime(updatedAt, now)}
           </time>
           <small>
             {shortPath(cwd)}

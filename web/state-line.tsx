@@ -3,9 +3,8 @@ import { useState } from "react";
 import type { Conversation, Link, LoadedConversation } from "../client/index.ts";
 import { describeState, phaseOf, retryOf } from "../client/phase.ts";
 import { useSession } from "./session.tsx";
-import { duration } from "./text/format.ts";
 import { tellError } from "./toasts.tsx";
-import { useLink, useNow, wholeSeconds } from "./use-models.ts";
+import { elapsed, useLink, useNow } from "./use-models.ts";
 
 export function StateLine({
   model,
@@ -24,16 +23,9 @@ export function StateLine({
       <span className="space" />
       <span className={warning ? "warn" : ""} title={`${contextUsed} of ${contextWindow} tokens`}>
         context{" "}
-        <meter
-          className="meter"
-          min={0}
-          max={1}
-          high={0.8}
-          value={Math.min(contextRatio, 1)}
-          aria-label="Context used"
-        >
-          {percent} %
-        </meter>{" "}
+        <span className="meter" aria-hidden="true">
+          <i style={{ width: `${Math.min(percent, 100)}%` }} />
+        </span>{" "}
         {percent} %
       </span>
       <span className="model">{conversation.model}</span>
@@ -60,11 +52,11 @@ function Doing({ model, isStopping }: { readonly model: LoadedConversation; read
   return (
     <span className={`doing ${phase}`}>
       <span className={`dot ${phase}`} aria-hidden="true" /> {words}
-      {isOn && retry === null && <> · {duration(wholeSeconds(now - since))}</>}
+      {isOn && retry === null && <> · {elapsed(now - since)}</>}
       {retry !== null && (
         <>
           {" "}
-          in {duration(wholeSeconds(Math.max(0, Date.parse(retry.at) - now)))} · {retry.message}
+          in {elapsed(Date.parse(retry.at) - now)} · {retry.message}
         </>
       )}
     </span>
@@ -123,7 +115,7 @@ function Connection({ link }: { readonly link: Link }) {
     case "lost":
       return (
         <span className="link bad" title={link.reason}>
-          connection lost · {duration(wholeSeconds(now - link.since))}
+          connection lost · {elapsed(now - link.since)}
         </span>
       );
   }

@@ -5,6 +5,7 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import type { ConversationModel, Link, ListModel, Models } from "../client/index.ts";
 import { useSession } from "./session.tsx";
+import { duration } from "./text/format.ts";
 
 /** Milliseconds between two looks of a page that is not seen: its title and icon still have to follow. */
 const HIDDEN_MS = 100;
@@ -76,5 +77,8 @@ export function useNow(isOn: boolean): number {
   return now;
 }
 
-/** A time that ticks is shown without tenths. @param ms milliseconds */
-export const wholeSeconds = (ms: number): number => Math.max(0, Math.floor(ms / 1_000) * 1_000);
+/** How long something has gone on, as a clock that ticks shows it: "7 s", "2 m 14 s". @param ms milliseconds */
+export function elapsed(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  return seconds < 60 ? `${seconds} s` : duration(seconds * 1_000);
+}
