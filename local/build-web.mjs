@@ -12,7 +12,16 @@
  * A build is a folder of its own, and the file `current` has its name: nobody finds half of one. The build before stays
  * for those who are just reading it.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -59,14 +68,20 @@ export async function buildPage(say) {
     } finally {
       rmSync(temporary, { recursive: true, force: true });
     }
-    const kept = ["current", name, before];
     for (const old of readdirSync(BUILDS)) {
-      if (!kept.includes(old) && !old.startsWith(".")) rmSync(join(BUILDS, old), { recursive: true });
+      const isKept = old.startsWith(".") ? isUnderWay(old) : ["current", name, before].includes(old);
+      if (!isKept) rmSync(join(BUILDS, old), { recursive: true, force: true });
     }
     return null;
   } catch (error) {
     return `The page could not be built: ${sentenceOf(error)}`;
   }
+}
+
+/** A build that was killed never ends. */
+function isUnderWay(temporary) {
+  const { mtimeMs } = statSync(join(BUILDS, temporary), { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() };
+  return Date.now() - mtimeMs < 600_000;
 }
 
 /** null: there is none. */

@@ -42,8 +42,7 @@ if (program !== COMPILE_ONLY && !PROGRAMS.includes(program))
 const secrets = secretsBy(option === "--secrets-fd=3" ? 3 : null);
 closeInherited();
 const folder = await compiled();
-if (program === COMPILE_ONLY && !(await builtPage())) process.exit(1);
-if (program === "local/main.ts") await builtPage();
+if (program === COMPILE_ONLY || program === "local/main.ts") await ensurePage();
 if (program !== COMPILE_ONLY) {
   process.setSourceMapsEnabled(true);
   const { main } = await import(pathToFileURL(join(folder, program.replace(/\.ts$/, ".mjs"))).href);
@@ -60,11 +59,13 @@ function secretsBy(fd) {
   }
 }
 
-/** Says what failed. Without a new page, everything else works. */
-async function builtPage() {
+/** `npm start` goes on without a new page: everything else works. */
+async function ensurePage() {
   const problem = await buildPage((line) => console.log(line));
-  if (problem !== null) console.error(problem);
-  return problem === null;
+  if (problem === null) return;
+  console.error(problem);
+  if (program === COMPILE_ONLY) process.exit(1);
+  console.error("Starting without it. If it was built before, that page is served.");
 }
 
 /** The folder with the programs that were compiled from the present sources. */
