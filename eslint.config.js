@@ -3,7 +3,7 @@ import reactHooks from "eslint-plugin-react-hooks";
 import tseslint from "typescript-eslint";
 
 export default defineConfig(
-  { ignores: ["node_modules", ".cache", ".bedrock", ".stryker-tmp", "reports"] },
+  { ignores: ["node_modules", ".cache", ".bedrock", ".stryker-tmp", "reports", "build"] },
   // A hint, no more: a file is not split for its length alone.
   { files: ["**/*.ts", "**/*.tsx"], ignores: ["test/**"], rules: { "max-lines": ["warn", 400] } },
   {

@@ -1,5 +1,5 @@
 /**
- * Owns: the whole HTTP interface put together (docs/http.md): guard, routes, the OpenAPI document, errors.
+ * Owns: the whole HTTP interface put together (docs/http.md): guard, page, routes, the OpenAPI document, errors.
  * Not here: sockets and processes (main.ts). Tests call `app.request()`.
  */
 import type { MiddlewareHandler } from "hono";
@@ -7,6 +7,7 @@ import { routePath } from "hono/route";
 import { bodies } from "./bodies.ts";
 import type { Deps } from "./deps.ts";
 import { guard } from "./guard.ts";
+import { page } from "./page.ts";
 import { notFound, toProblem, unavailable } from "./problem.ts";
 import { createDatabaseProbe, type DatabaseProbe } from "./database-probe.ts";
 import { createRouter } from "./router.ts";
@@ -27,7 +28,7 @@ export function createApp(deps: Deps) {
   const probe = createDatabaseProbe(deps.db);
   app.onError((error) => toProblem(error, deps.report).toResponse());
   app.notFound(() => notFound("resource").toResponse());
-  app.use(count(deps), headers, ...guard(deps), bodies(deps.uploads));
+  app.use(count(deps), headers, ...guard({ ...deps, open: page(deps.page) }), bodies(deps.uploads));
   app.use("/api/*", deadline(probe));
   app.openAPIRegistry.registerComponent("securitySchemes", "token", {
     type: "http",
@@ -70,6 +71,10 @@ const headers: MiddlewareHandler = async (c, next) => {
   c.res.headers.set("x-content-type-options", "nosniff");
   // A page of another origin cannot even embed an answer.
   c.res.headers.set("cross-origin-resource-policy", "same-origin");
+  // An answer that a browser shows by itself may do nothing there. Only the page's files may (page.ts).
+  if (!c.res.headers.has("content-security-policy")) {
+    c.res.headers.set("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
+  }
   if (!c.res.headers.has("cache-control")) c.res.headers.set("cache-control", "no-store");
 };
 

@@ -4,6 +4,7 @@ import type { Models } from "../llm/models.ts";
 import type { StreamChannel } from "./events/combined-streams.ts";
 import type { Hub } from "./events/hub.ts";
 import type { Metrics } from "./metrics.ts";
+import type { PageFiles } from "./page-files.ts";
 import type { ReportError } from "./problem.ts";
 import type { UploadLimits } from "./uploads.ts";
 import type { Workflows } from "./workflow.ts";
@@ -29,6 +30,8 @@ export type Deps = {
   /** The key that signs payloads; null: payloads are not signed. */
   readonly payloadKey: Uint8Array | null;
   readonly temporalNamespace: string;
+  /** null: the page is not built. */
+  readonly page: PageFiles | null;
   /** Aborted when the process ends: open streams end with it. */
   readonly closing: AbortSignal;
   readonly report: ReportError;

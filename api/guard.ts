@@ -13,14 +13,17 @@ export type GuardOptions = {
   readonly host: string;
   /** null: no token is required. */
   readonly apiToken: string | null;
+  /** Answers what needs no token, and passes everything else on. */
+  readonly open: MiddlewareHandler;
 };
 
-/** Paths that a probe may read without a token. */
-const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
+/** A probe needs no token, and the contract says nothing about this server that its sources do not say. */
+const WITHOUT_TOKEN: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/openapi.json"]);
 
 /** Refuses with 401, 403 or 415, before a byte of the body is read. */
-export function guard(options: GuardOptions): MiddlewareHandler[] {
-  return [checkHost(options.host), checkOrigin, checkToken(options.apiToken), checkMediaType];
+export function guard({ host, apiToken, open }: GuardOptions): MiddlewareHandler[] {
+  const token = checkToken(apiToken, { givenBy: bearerToken, open: WITHOUT_TOKEN });
+  return [checkHost(host), checkOrigin, open, token, checkMediaType];
 }
 
 /**
@@ -64,14 +67,18 @@ export const checkOrigin: MiddlewareHandler = async (c, next) => {
   await next();
 };
 
-/**
- * @param token null: no token is required
- * @param givenBy reads the token from the header Authorization; null: there is none
- */
-export function checkToken(token: string | null, givenBy = bearerToken): MiddlewareHandler {
+export type TokenOptions = {
+  /** Reads the token from the header Authorization; null: there is none. */
+  readonly givenBy: (authorization: string) => string | null;
+  /** Paths that need none. */
+  readonly open: ReadonlySet<string>;
+};
+
+/** @param token null: no token is required */
+export function checkToken(token: string | null, { givenBy, open }: TokenOptions): MiddlewareHandler {
   const expected = token === null ? null : digest(token);
   return async (c, next) => {
-    if (expected !== null && !PROBES.has(c.req.path)) {
+    if (expected !== null && !open.has(c.req.path)) {
       const given = givenBy(c.req.header("authorization") ?? "");
       if (given === null || !timingSafeEqual(digest(given), expected)) {
         throw new Problem("unauthorized", "Send the API token in the header Authorization: Bearer.");

@@ -11,6 +11,7 @@ import { createHub } from "./events/hub.ts";
 import { sweepImages } from "./images.ts";
 import { createMetrics } from "./metrics.ts";
 import { knownModels } from "./models.ts";
+import { readPage } from "./page-files.ts";
 import type { ReportError } from "./problem.ts";
 import { serve } from "./serve.ts";
 import { connectWorkflows } from "./workflow.ts";
@@ -51,6 +52,7 @@ async function run(config: ServiceConfig): Promise<void> {
     apiToken: config.apiToken,
     payloadKey: config.payloadKey,
     temporalNamespace: config.temporalNamespace,
+    page: readPage(),
     closing: closing.signal,
     metrics: createMetrics(),
     report,

@@ -6,6 +6,7 @@ const ROOT = join(import.meta.dirname, "..");
 const CHECKS = {
   types: ["tsc", "-p", "."],
   "types of the page": ["tsc", "-p", "web"],
+  "types of its tests": ["tsc", "-p", "test/web"],
   lint: ["eslint", "."],
   format: ["prettier", "--check", "."],
   unused: ["knip", "--no-progress"],

@@ -3,17 +3,19 @@
  * content of the sources, and the result is kept. Compiling at each import (tsx) costs every process more than a
  * second. Plain JavaScript: it runs the TypeScript. Packages are not compiled, but imported from `node_modules`.
  *
- * `--compile` in place of a program compiles only. A program followed by `--secrets-fd=3` gets its secrets by that
- * descriptor (secrets.mjs). What follows a program is for the program.
+ * `npm start` also builds the page, where its sources changed (build-web.mjs).
+ *
+ * `--compile` in place of a program compiles and builds only. A program followed by `--secrets-fd=3` gets its secrets
+ * by that descriptor (secrets.mjs). What follows a program is for the program.
  */
-import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
+import { buildPage } from "./build-web.mjs";
 import { closeInherited } from "./descriptors.mjs";
 import { SecretError, takeSecrets } from "./secrets.mjs";
+import { digestOf, ROOT } from "./sources.mjs";
 
-const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 const CACHE = join(ROOT, "node_modules", ".cache", "bedrock");
 const PROGRAMS = ["local/main.ts", "local/scripted/main.ts", "api/main.ts", "worker.ts"];
 const FOLDERS = [
@@ -40,6 +42,7 @@ if (program !== COMPILE_ONLY && !PROGRAMS.includes(program))
 const secrets = secretsBy(option === "--secrets-fd=3" ? 3 : null);
 closeInherited();
 const folder = await compiled();
+if (program === COMPILE_ONLY || program === "local/main.ts") await ensurePage();
 if (program !== COMPILE_ONLY) {
   process.setSourceMapsEnabled(true);
   const { main } = await import(pathToFileURL(join(folder, program.replace(/\.ts$/, ".mjs"))).href);
@@ -56,9 +59,21 @@ function secretsBy(fd) {
   }
 }
 
+/** `npm start` goes on without a new page: everything else works. */
+async function ensurePage() {
+  const problem = await buildPage((line) => console.log(line));
+  if (problem === null) return;
+  console.error(problem);
+  if (program === COMPILE_ONLY) process.exit(1);
+  console.error("Starting without it. If it was built before, that page is served.");
+}
+
 /** The folder with the programs that were compiled from the present sources. */
 async function compiled() {
-  const folder = join(CACHE, hashOfSources());
+  const files = ["config.ts", "worker.ts"];
+  // The compiled code contains the path of the sources (keepPlaces).
+  const digest = digestOf({ folders: FOLDERS, files, pattern: /\.m?ts$|\.mjs$/, beside: ROOT });
+  const folder = join(CACHE, digest);
   if (existsSync(folder)) return folder;
   const { build } = await import("esbuild");
   // Two processes may compile at once. The result of either is good, but not half of one.
@@ -97,22 +112,4 @@ function keepPlaces({ onLoad }) {
       .replaceAll("import.meta.dirname", JSON.stringify(dirname(path)))
       .replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href)),
   }));
-}
-
-function hashOfSources() {
-  // The compiled code contains the path of the sources (keepPlaces).
-  const hash = createHash("sha256")
-    .update(ROOT)
-    .update(readFileSync(join(ROOT, "package-lock.json")));
-  const files = FOLDERS.flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(folder, name)),
-  );
-  for (const name of [
-    "config.ts",
-    "worker.ts",
-    ...files.filter((name) => /\.m?ts$|\.mjs$/.test(name)).sort(),
-  ]) {
-    hash.update(`${name}\n`).update(readFileSync(join(ROOT, name)));
-  }
-  return hash.digest("hex").slice(0, 16);
 }

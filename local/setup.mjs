@@ -85,9 +85,13 @@ function npmCi() {
   // The npm that runs this script, if one does; else the one on PATH.
   const runner = process.env.npm_execpath;
   const args = ["ci", "--no-audit", "--no-fund", "--loglevel=error"];
-  const npm = runner
-    ? spawn(process.execPath, [runner, ...args], { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] })
-    : spawn("npm", args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
+  const options = {
+    cwd: ROOT,
+    // A package below swagger-ui-dist tells a server of each installation.
+    env: { ...process.env, SCARF_ANALYTICS: "false" },
+    stdio: ["ignore", "pipe", "pipe"],
+  };
+  const npm = runner ? spawn(process.execPath, [runner, ...args], options) : spawn("npm", args, options);
   for (const signal of ["SIGINT", "SIGTERM"]) {
     process.once(signal, () => {
       npm.kill(signal);

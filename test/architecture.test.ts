@@ -1,11 +1,26 @@
 /** The rooms of docs/architecture.md: which room may import which. */
 import { describe, expect, test } from "vitest";
-import { drawMap, filesOf, importsOf, mapInPage, MAY_IMPORT, ROOMS } from "./support/rooms.ts";
+import {
+  drawMap,
+  filesOf,
+  importsOf,
+  mapInPage,
+  MAY_IMPORT,
+  ONLY_TYPES_OF,
+  ROOMS,
+  valueImportsOf,
+} from "./support/rooms.ts";
 
 describe.each(Object.entries(MAY_IMPORT))("%s", (room, allowed) => {
   test.each(filesOf(room))("%s imports only rooms that it may", (file) => {
     const strangers = importsOf(file).filter((imported) => imported !== room && !allowed.includes(imported));
     expect(strangers).toEqual([]);
+  });
+});
+
+describe.each(Object.entries(ONLY_TYPES_OF))("%s", (room, others) => {
+  test.each(filesOf(room))(`%s imports nothing but types of ${others.join()}`, (file) => {
+    expect(valueImportsOf(file).filter((imported) => others.includes(imported))).toEqual([]);
   });
 });
 

@@ -42,7 +42,7 @@ export function serveUi({ behind, port, apiToken, say }: UiOptions): Promise<Lis
     if (response.status === 401) response.headers.set("www-authenticate", 'Basic realm="Temporal Web UI"');
     return response;
   });
-  app.use(checkHost(HOST), checkOrigin, checkToken(apiToken, tokenOrPassword));
+  app.use(checkHost(HOST), checkOrigin, checkToken(apiToken, { givenBy: tokenOrPassword, open: new Set() }));
   app.all("*", ({ req }) => {
     const { pathname, search } = new URL(req.url);
     const url = `http://${behind.ip}:${behind.port}${pathname}${search}`;

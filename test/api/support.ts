@@ -123,6 +123,7 @@ function apiOn(
     apiToken: null,
     payloadKey: temporal.payloadKey,
     temporalNamespace: temporal.namespace,
+    page: null,
     closing: closing.signal,
     metrics: createMetrics(),
     report: (_, error) => void reports.push(error),

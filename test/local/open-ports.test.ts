@@ -54,7 +54,10 @@ const PARTS: readonly Part[] = [
     process: /api\/main\.ts/,
     is: async (port) => (await body(port, "/healthz")).includes('"ok"'),
     safe: "It answers its own names and its own origin only.",
-    paths: ["/api/conversations", "/api/events", "/openapi.json", "/metrics", "/healthz", "/readyz"],
+    paths: [
+      ...["/", "/docs", "/icon.svg", "/openapi.json", "/metrics", "/healthz", "/readyz"],
+      ...["/api/conversations", "/api/events"],
+    ],
     bears: refused,
   },
   {

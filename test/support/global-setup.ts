@@ -4,6 +4,7 @@ import type { TestProject } from "vitest/node";
 import { ensureTemporalBinary } from "../../local/temporal/find.ts";
 import { startTemporal } from "../../local/temporal/server.ts";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
+import { findChromium, NO_CHROMIUM } from "../web/chromium.ts";
 import { startTestPostgres } from "./postgres.ts";
 
 /** Of this checkout alone: nobody else may write what workers run. */
@@ -22,6 +23,7 @@ declare module "vitest" {
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const say = (line: string): void => console.log(line);
+  if (findChromium() === null) say(NO_CHROMIUM);
   const binary = await ensureTemporalBinary({ onProgress: say });
   const [postgres, temporal, bundlePath] = await Promise.all([
     startTestPostgres(),

@@ -26,7 +26,13 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   // It imports only the API's checks: Temporal's Web UI is behind the same checks. Of the sandbox, the numbers of system
   // calls.
   local: ["machine", "protocol", "sandbox", "db", "api", "config.ts"],
+  client: ["machine", "protocol", "api"],
+  web: ["machine", "client"],
 };
+
+/** Rooms of whose code another has nothing when it runs. */
+export const ONLY_TYPES_OF: { readonly [room: string]: readonly string[] } = { client: ["api"] };
+
 export const ROOMS = Object.keys(MAY_IMPORT);
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -38,14 +44,20 @@ export const filesOf = (room: string): string[] =>
   room.endsWith(".ts")
     ? [room]
     : readdirSync(join(ROOT, room), { recursive: true, encoding: "utf8" })
-        .filter((name) => name.endsWith(".ts"))
+        .filter((name) => /\.tsx?$/.test(name))
         .map((name) => join(room, name));
 
 export const sourceOf = (file: string): string => readFileSync(join(ROOT, file), "utf8");
 
 /** The top-level folder or file of each relative import. */
-export function importsOf(file: string): string[] {
-  const specifiers = sourceOf(file).matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g);
+export const importsOf = (file: string): string[] => importsIn(sourceOf(file), file);
+
+/** The same, without those of types. */
+export const valueImportsOf = (file: string): string[] =>
+  importsIn(sourceOf(file).replaceAll(/^(?:import|export) type [^;]*;/gm, ""), file);
+
+function importsIn(source: string, file: string): string[] {
+  const specifiers = source.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g);
   return [...specifiers].map(([, specifier = ""]) => {
     const [room = ""] = relative(ROOT, resolve(ROOT, dirname(file), specifier)).split("/");
     return room;

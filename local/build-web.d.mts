@@ -1,0 +1,1 @@
+export declare function buildPage(say: (line: string) => void): Promise<string | null>;

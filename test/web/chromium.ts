@@ -1,0 +1,14 @@
+/** Owns: where the browser for tests of the page is. */
+import { existsSync } from "node:fs";
+
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/** Path of the program; null: there is none, and tests of the page are skipped. */
+export function findChromium(): string | null {
+  const named = process.env["CHROMIUM"];
+  if (named !== undefined && named !== "") return named;
+  return PLACES.find((place) => existsSync(place)) ?? null;
+}
+
+export const NO_CHROMIUM =
+  "No Chromium was found: the tests of the page are skipped. Install the package chromium, or set CHROMIUM to its path.";

@@ -1,0 +1,67 @@
+/**
+ * Owns: what a browser visits in a test file: the built page, served by an API in this process on a whole system
+ * (test/support/system.ts), with the scripted provider under the test's control. The browser reaches it through a proxy
+ * that the test can break.
+ */
+import { expect } from "vitest";
+import { readPage } from "../../api/page-files.ts";
+import { serve } from "../../api/serve.ts";
+import { buildPage } from "../../local/build-web.mjs";
+import { startApiOn, type TestApi } from "../api/support.ts";
+import { startSystem, type System, type SystemOptions } from "../support/system.ts";
+import { startProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { browserTest, hasNoBrowser } from "./browser.ts";
+
+export type Stack = {
+  /** The address for the browser. */
+  readonly url: string;
+  readonly system: System;
+  readonly api: TestApi;
+  /** Between the browser and the API: `cut` and `mend` are the end and the return of the API. */
+  readonly network: TcpProxy;
+  /** What reached the API, in order: `GET /api/events`. */
+  readonly requests: readonly string[];
+};
+
+export type StackOptions = SystemOptions & {
+  /** null, the default: no token is required. */
+  readonly apiToken?: string | null;
+};
+
+/**
+ * A test with a `visitor` and a `stack`, which the tests of the file share. It is skipped where there is no Chromium, and
+ * then nothing is started.
+ */
+export function testWithStack(options: StackOptions = {}) {
+  return browserTest
+    .extend("stack", { scope: "file" }, async ({}, { onCleanup }) => {
+      const { stack, close } = await startStack(options);
+      onCleanup(close);
+      return stack;
+    })
+    .skipIf(hasNoBrowser);
+}
+
+async function startStack({ apiToken = null, ...options }: StackOptions) {
+  const problem = await buildPage(() => undefined);
+  if (problem !== null) throw new Error(problem);
+  const system = await startSystem(options);
+  const api = startApiOn(system, { apiToken, page: readPage() });
+  const requests: string[] = [];
+  const listening = await serve(
+    (request) => {
+      requests.push(`${request.method} ${new URL(request.url).pathname}`);
+      return api.api.fetch(request);
+    },
+    { host: "127.0.0.1", port: 0 },
+    (_, error) => void api.reports.push(error),
+  );
+  const network = await startProxy({ host: "127.0.0.1", port: Number(new URL(listening.url).port) });
+  const stack: Stack = { url: `http://127.0.0.1:${network.port}`, system, api, network, requests };
+  const close = async (): Promise<void> => {
+    await network.cut();
+    await listening.close(0);
+    expect(api.reports, "errors of the API").toEqual([]);
+  };
+  return { stack, close };
+}
