@@ -1,0 +1,35 @@
+/** Owns: text as it was written: before it is formatted, and where it is not. */
+import { memo, type ReactElement } from "react";
+import { showHiddenInProse } from "./hidden-characters.tsx";
+import { piecesOf } from "./pieces.ts";
+
+/** UTF-16 code units up to which paragraphs are set apart, as they will be when the text is formatted. */
+const MAX_WITH_PARAGRAPHS = 20_000;
+
+export const Plain = memo(function Plain({ text }: { readonly text: string }): ReactElement {
+  if (text.length > MAX_WITH_PARAGRAPHS) return <PlainPieces pieces={piecesOf(text)} />;
+  const paragraphs = text.split(/\n(?:[ \t]*\n)+/).filter((paragraph) => paragraph !== "");
+  return (
+    <>
+      {paragraphs.map((paragraph, at) => (
+        <p className="md-plain" key={at}>
+          <Piece text={paragraph} />
+        </p>
+      ))}
+    </>
+  );
+});
+
+/** @param props.pieces of one text (pieces.ts) */
+export const PlainPieces = ({ pieces }: { readonly pieces: readonly string[] }): ReactElement => (
+  <div className="md-plain">
+    {pieces.map((piece, at) => (
+      <span className="tx-piece" key={at}>
+        <Piece text={piece} />
+      </span>
+    ))}
+  </div>
+);
+
+const Piece = memo(({ text }: { readonly text: string }) => showHiddenInProse(text));
+Piece.displayName = "Piece";
