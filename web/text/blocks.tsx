@@ -3,6 +3,7 @@ import { createContext, memo, useContext, useRef, type ReactElement } from "reac
 import { CodeBlock } from "./code-block.tsx";
 import { Grouped } from "./grouped.tsx";
 import { inlineNodes } from "./inlines.tsx";
+import { blockLines, partProps } from "./lazy-layout.ts";
 import type { Align, Block, Item, Row } from "./model.ts";
 import { PlainPieces } from "./plain.tsx";
 import { useScrolls } from "./use-scrolls.ts";
@@ -10,7 +11,15 @@ import { useScrolls } from "./use-scrolls.ts";
 /** The level of a text's highest headings in the page's outline. */
 export const HeadingLevel = createContext(3);
 
+/** The blocks of a whole text. */
 export const Blocks = ({ blocks }: { readonly blocks: readonly Block[] }): ReactElement => (
+  <Grouped nodes={blocks} box={groupProps} render={renderBlock} />
+);
+
+const groupProps = (group: readonly Block[], groups: number) =>
+  partProps("md-group", groups, () => blockLines(group));
+
+const NestedBlocks = ({ blocks }: { readonly blocks: readonly Block[] }): ReactElement => (
   <Grouped nodes={blocks} render={renderBlock} />
 );
 
@@ -31,7 +40,7 @@ const BlockView = memo(function BlockView({ block }: { readonly block: Block }):
     case "quote":
       return (
         <blockquote>
-          <Blocks blocks={block.nodes} />
+          <NestedBlocks blocks={block.nodes} />
         </blockquote>
       );
     case "list":
@@ -70,7 +79,7 @@ const ItemView = memo(function ItemView({ item }: { readonly item: Item }): Reac
   if (item.checked === null)
     return (
       <li>
-        <Blocks blocks={item.nodes} />
+        <NestedBlocks blocks={item.nodes} />
       </li>
     );
   return (
@@ -79,7 +88,7 @@ const ItemView = memo(function ItemView({ item }: { readonly item: Item }): Reac
         {item.checked ? "☑" : "☐"}
       </span>
       <div>
-        <Blocks blocks={item.nodes} />
+        <NestedBlocks blocks={item.nodes} />
       </div>
     </li>
   );

@@ -1,7 +1,6 @@
 /** Owns: a block of code: its language, its colours when they come, and a button that copies it. */
 import {
   memo,
-  startTransition,
   useEffect,
   useRef,
   useState,
@@ -13,6 +12,7 @@ import { ColoredCode, finishedColors, type ColoredPiece } from "./colored-code.t
 import { colorClass } from "./colors.ts";
 import { showHidden } from "./hidden-characters.tsx";
 import { languageOf, type Language } from "./languages.ts";
+import { partProps, unwrappedLines } from "./lazy-layout.ts";
 import { useScrolls } from "./use-scrolls.ts";
 
 /** Milliseconds that "Copied" is shown. */
@@ -47,7 +47,7 @@ export function CodeBlock({
       >
         <code>
           {pieces.map((text, at) => (
-            <CodePiece key={at} text={text} colored={colored[at]} />
+            <CodePiece key={at} text={text} count={pieces.length} colored={colored[at]} />
           ))}
         </code>
       </pre>
@@ -58,19 +58,21 @@ export function CodeBlock({
 function useColors(language: Language | null, pieces: readonly string[]): readonly ColoredPiece[] {
   const [colored, setColored] = useState(() => finishedColors(language, pieces));
   const [code] = useState(() => new ColoredCode());
-  useEffect(() => code.watch((now) => startTransition(() => setColored(now))), [code]);
+  useEffect(() => code.watch(setColored), [code]);
   useEffect(() => code.set(language, pieces), [code, language, pieces]);
   return colored;
 }
 
-const CodePiece = memo(function CodePiece({
-  text,
-  colored,
-}: {
+type PieceProps = {
   readonly text: string;
+  readonly count: number;
   readonly colored: ColoredPiece | undefined;
-}): ReactElement {
-  return <span className="tx-piece">{coloredNodes(text, colored)}</span>;
+};
+
+const CodePiece = memo(function CodePiece({ text, count, colored }: PieceProps): ReactElement {
+  return (
+    <span {...partProps("tx-piece", count, () => unwrappedLines(text))}>{coloredNodes(text, colored)}</span>
+  );
 });
 
 /** The text, whatever the colours say. Those of a text that it begins with are good for its beginning. */

@@ -11,7 +11,8 @@ import { TextWorkerClient, type Job, type Result } from "./text-worker-client.ts
 
 /** Milliseconds for some pieces. The first ones in a language take half a second: its grammar is compiled. */
 const HIGHLIGHT_LIMIT_MS = 5000;
-const PIECES_AT_ONCE = 8;
+/** Some hundred elements for the page to make. */
+const PIECES_AT_ONCE = 2;
 /** UTF-16 code units. Longer code has no colours. */
 const MAX_LENGTH = 300_000;
 const CACHED_LENGTH = 500_000;

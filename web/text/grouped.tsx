@@ -2,39 +2,44 @@
  * Owns: rendering a long list of nodes of which only the last changes: in groups, so that a change costs a group, and
  * not the list.
  */
-import { memo, type ReactElement } from "react";
+import { memo, type CSSProperties, type ReactElement } from "react";
 
 /** Nodes in a group. */
 export const GROUP = 32;
 
+type Box<Node> = (
+  group: readonly Node[],
+  groups: number,
+) => { readonly className: string; readonly style?: CSSProperties };
 type Render<Node> = (node: Node, index: number) => ReactElement;
 
 /**
  * @param props.from the first node that is rendered, a multiple of GROUP
- * @param props.className of an element around each group; none unless given
- * @param props.render the same function each time; its elements need a key
+ * @param props.box what the element around each group gets; there is none unless given
+ * @param props.render makes an element with a key; the same function each time
  */
 export function Grouped<Node>({
   nodes,
   from = 0,
-  className,
+  box,
   render,
 }: {
   readonly nodes: readonly Node[];
   readonly from?: number;
-  readonly className?: string;
+  readonly box?: Box<Node>;
   readonly render: Render<Node>;
 }): ReactElement[] {
-  return Array.from({ length: Math.ceil((nodes.length - from) / GROUP) }, (_, index) => {
+  const groups = Math.ceil((nodes.length - from) / GROUP);
+  return Array.from({ length: groups }, (_, index) => {
     const first = from + index * GROUP;
     const group = nodes.slice(first, first + GROUP);
-    const props = { group, first, render: render as Render<unknown> };
-    return className === undefined ? (
-      <Group key={first} {...props} />
+    const elements = <Group key={first} group={group} first={first} render={render as Render<unknown>} />;
+    return box === undefined ? (
+      elements
     ) : (
-      <span className={className} key={first}>
-        <Group {...props} />
-      </span>
+      <div key={first} {...box(group, groups)}>
+        {elements}
+      </div>
     );
   });
 }

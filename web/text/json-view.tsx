@@ -3,6 +3,7 @@ import { memo, useMemo, useState, type ReactElement } from "react";
 import type { Json } from "../../machine/message.ts";
 import { showHidden } from "./hidden-characters.tsx";
 import { jsonText } from "./json-text.ts";
+import { partProps, wrappedLines } from "./lazy-layout.ts";
 import { piecesOf } from "./pieces.ts";
 
 const FIRST = { length: 4000, string: 600 };
@@ -11,11 +12,12 @@ const MORE = { length: 200_000, string: 100_000 };
 export const JsonView = memo(function JsonView({ value }: { readonly value: Json }): ReactElement {
   const [limits, setLimits] = useState(FIRST);
   const { text, isCut } = useMemo(() => jsonText(value, limits), [value, limits]);
+  const pieces = piecesOf(text);
   return (
     <div className="tx-json">
       <pre>
-        {piecesOf(text).map((piece, at) => (
-          <span className="tx-piece" key={at}>
+        {pieces.map((piece, at) => (
+          <span {...partProps("tx-piece", pieces.length, () => wrappedLines(piece))} key={at}>
             {showHidden(piece)}
           </span>
         ))}

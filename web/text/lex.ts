@@ -13,7 +13,7 @@ import type { Block, Cell, Inline, Item, Row } from "./model.ts";
 import { piecesOf } from "./pieces.ts";
 
 /** What is larger or deeper is no prose: it is shown as it is written. It bounds the page's work for one block. */
-const MAX_ELEMENTS = 10_000;
+const MAX_ELEMENTS = 4000;
 const MAX_DEPTH = 24;
 /** UTF-16 code units of text without an element in it. */
 const MAX_RUN = 10_000;

@@ -22,7 +22,7 @@ export const Markdown = memo(function Markdown({
 }): ReactElement {
   const formatted = useFormatted(text, streaming);
   return (
-    <div className="md">
+    <div className={formatted?.blocks ? "md" : "md md-unformatted"}>
       {formatted?.blocks ? (
         <HeadingLevel value={headingLevel}>
           <Blocks blocks={formatted.blocks} />

@@ -6,9 +6,11 @@ import { showHidden } from "./hidden-characters.tsx";
 import { EMPTY_TERMINAL, readTerminal, type Line } from "./terminal.ts";
 import { useScrolls } from "./use-scrolls.ts";
 
-/** Lines that are shown at first, and with each further step; long ones count more than once. */
+/** Lines that are shown at first, and with each further step; long and colourful ones count more than once. */
 const FIRST_LINES = 200;
 const MORE_LINES = 1000;
+const LINE_LENGTH = 200;
+const LINE_SPANS = 4;
 
 /** @param props.stream where it was printed; named for those who do not see the colour */
 export const Output = memo(function Output({
@@ -28,7 +30,7 @@ export const Output = memo(function Output({
     if (current !== null && isAtEnd.current) current.scrollTop = current.scrollHeight;
   }, [lines]);
   // Whole groups only: those that are shown stay as they are when lines are added.
-  const from = Math.max(0, Math.floor((lines.length - wanted) / GROUP) * GROUP);
+  const from = Math.floor(firstOf(lines, wanted) / GROUP) * GROUP;
   return (
     <div
       className={stream === "stderr" ? "tx-output tx-error-output" : "tx-output"}
@@ -41,7 +43,7 @@ export const Output = memo(function Output({
         : {})}
     >
       {from > 0 && (
-        <button type="button" className="tx-more" onClick={() => setWanted(lines.length - from + MORE_LINES)}>
+        <button type="button" className="tx-more" onClick={() => setWanted(wanted + MORE_LINES)}>
           Show{" "}
           {from > MORE_LINES
             ? `${counted(MORE_LINES, "line")} of ${from.toLocaleString("en-US")}`
@@ -50,7 +52,7 @@ export const Output = memo(function Output({
         </button>
       )}
       <pre>
-        <Grouped nodes={lines} from={from} className="tx-piece" render={renderLine} />
+        <Grouped nodes={lines} from={from} box={groupProps} render={renderLine} />
       </pre>
     </div>
   );
@@ -64,6 +66,21 @@ function useLines(text: string): readonly Line[] {
   setTerminal(next);
   return next.lines;
 }
+
+/** The first of the last lines that together count as many as are wanted. */
+function firstOf(lines: readonly Line[], wanted: number): number {
+  let left = wanted;
+  let from = lines.length;
+  while (from > 0 && left > 0) {
+    from--;
+    const spans = lines[from]?.spans ?? [];
+    const length = spans.reduce((sum, { text }) => sum + text.length, 0);
+    left -= Math.max(1, length / LINE_LENGTH, spans.length / LINE_SPANS);
+  }
+  return from;
+}
+
+const groupProps = () => ({ className: "tx-piece" });
 
 const renderLine = (line: Line, at: number): ReactElement => <LineView key={at} line={line} />;
 

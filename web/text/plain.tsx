@@ -1,6 +1,7 @@
 /** Owns: text as it was written: before it is formatted, and where it is not. */
 import { memo, type ReactElement } from "react";
 import { showHiddenInProse } from "./hidden-characters.tsx";
+import { partProps, wrappedLines } from "./lazy-layout.ts";
 import { piecesOf } from "./pieces.ts";
 
 /** UTF-16 code units up to which paragraphs are set apart, as they will be when the text is formatted. */
@@ -13,7 +14,7 @@ export const Plain = memo(function Plain({ text }: { readonly text: string }): R
     <>
       {paragraphs.map((paragraph, at) => (
         <p className="md-plain" key={at}>
-          <Piece text={paragraph} />
+          {showHiddenInProse(paragraph)}
         </p>
       ))}
     </>
@@ -24,12 +25,15 @@ export const Plain = memo(function Plain({ text }: { readonly text: string }): R
 export const PlainPieces = ({ pieces }: { readonly pieces: readonly string[] }): ReactElement => (
   <div className="md-plain">
     {pieces.map((piece, at) => (
-      <span className="tx-piece" key={at}>
-        <Piece text={piece} />
-      </span>
+      <PlainPiece text={piece} count={pieces.length} key={at} />
     ))}
   </div>
 );
 
-const Piece = memo(({ text }: { readonly text: string }) => showHiddenInProse(text));
-Piece.displayName = "Piece";
+type PieceProps = { readonly text: string; readonly count: number };
+
+const PlainPiece = memo(function PlainPiece({ text, count }: PieceProps): ReactElement {
+  return (
+    <span {...partProps("tx-piece", count, () => wrappedLines(text))}>{showHiddenInProse(text)}</span>
+  );
+});

@@ -40,14 +40,12 @@ function view(shown: Shown, at: number): ReactElement {
 const show = (items: readonly Shown[]): void =>
   flushSync(() => root.render(<StrictMode>{items.map(view)}</StrictMode>));
 
-/** Text that waits for the worker is in paragraphs or pieces directly in the text's element. */
-const isFormatted = (): boolean =>
-  [...place.querySelectorAll(".md")].every((text) => text.querySelector(":scope > p.md-plain") === null);
+const isFormatted = (): boolean => place.querySelector(".md-unformatted") === null;
 
 const FORBIDDEN = [
   "script,iframe,frame,frameset,object,embed,applet,portal,img,image,picture,svg,math,style,link,meta,base,form",
   "input,select,textarea,video,audio,source,track,template,slot,dialog,marquee,details,canvas,map,area,noscript",
-  "[src],[srcset],[srcdoc],[style],[action],[formaction],[background],[poster],[ping],[data],[is],[autofocus]",
+  "[src],[srcset],[srcdoc],[style]:not(.tx-one-of-many),[action],[formaction],[background],[poster],[ping],[data],[is],[autofocus]",
   "[contenteditable],[id],[name]",
 ].join(",");
 const PROTOCOLS = ["http:", "https:", "mailto:"];
