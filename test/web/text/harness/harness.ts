@@ -1,0 +1,41 @@
+/** Owns: what the test page offers to the tests. The page has a DOM, the tests have none. */
+import type { FileDiff, Json } from "../../../../machine/message.ts";
+
+export type Shown =
+  | { readonly kind: "markdown"; readonly text: string; readonly streaming: boolean }
+  | { readonly kind: "output"; readonly text: string; readonly stream?: "stdout" | "stderr" }
+  | { readonly kind: "diff"; readonly diff: FileDiff; readonly base?: string }
+  | { readonly kind: "json"; readonly value: Json };
+
+/** What was found that should not be there. Empty if all is well. */
+export type Findings = readonly string[];
+
+export type Streamed = {
+  /** Elements that were added, removed or changed by each delta. */
+  readonly mutations: readonly number[];
+  /** Milliseconds of the tasks of more than 50 ms. */
+  readonly longTasks: readonly number[];
+  /** The longest gap between two frames, in ms. */
+  readonly longestGap: number;
+  /** UTF-16 code units of the text that a person sees, after each delta. */
+  readonly lengths: readonly number[];
+};
+
+export type Harness = {
+  /** Shows these, in the place of what was shown before. Those with the same place stay the same component. */
+  show(items: readonly Shown[]): void;
+  /** Whether all that was shown has been formatted. */
+  isFormatted(): boolean;
+  /** Elements, attributes and addresses that no text may bring, attempts to run a script, and links that lie. */
+  findings(): Findings;
+  /** The markup of what is shown. */
+  html(): string;
+  /** What a person sees of it. */
+  text(): string;
+  /** Shows a text as it grows by these pieces, one each `everyMs`. */
+  stream(pieces: readonly string[], everyMs: number): Promise<Streamed>;
+  /** Milliseconds that showing these took, until it was painted and formatted: the longest task, and all of it. */
+  timeOf(items: readonly Shown[]): Promise<{ readonly longestTask: number; readonly total: number }>;
+  /** axe's findings. */
+  axe(): Promise<Findings>;
+};

@@ -1,0 +1,116 @@
+/**
+ * Owns: building the test page, serving it with the page's Content-Security-Policy, and opening it in Chromium.
+ * The worker is a program of its own, as in the page.
+ */
+import { existsSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { build, type BuildOptions } from "esbuild";
+import { chromium, type Browser, type Page } from "playwright-core";
+
+const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
+const POLICY = "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' blob:";
+const FLAGS = [
+  ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
+  ...["--disable-component-update", "--disable-sync"],
+];
+
+const found = [process.env["CHROMIUM_PATH"], "/usr/bin/chromium", "/usr/bin/chromium-browser"].find(
+  (path) => path !== undefined && existsSync(path),
+);
+/** Tests that need a browser are skipped without it. */
+export const hasChromium = found !== undefined;
+if (!hasChromium)
+  console.log("There is no Chromium at /usr/bin/chromium or CHROMIUM_PATH: its tests are skipped.");
+
+/** Paths and contents. */
+type Files = ReadonlyMap<string, Uint8Array>;
+
+const options: BuildOptions = {
+  bundle: true,
+  splitting: true,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  jsx: "automatic",
+  write: false,
+  outdir: ROOT,
+  logLevel: "silent",
+};
+
+/** @param define constants of the page; the address of the worker, unless given */
+export async function buildPage(define: { readonly [name: string]: string } = {}): Promise<Files> {
+  const page = await build({
+    ...options,
+    entryPoints: [
+      { in: join(import.meta.dirname, "page.tsx"), out: "page" },
+      { in: join(import.meta.dirname, "page.css"), out: "style" },
+    ],
+    define: {
+      "process.env.NODE_ENV": '"production"',
+      TEXT_WORKER_URL: '"/text-worker.js"',
+      ...define,
+    },
+  });
+  const worker = await build({
+    ...options,
+    entryPoints: [join(ROOT, "web", "text-worker.ts")],
+  });
+  return new Map(
+    [...(page.outputFiles ?? []), ...(worker.outputFiles ?? [])].map(({ path, contents }) => [
+      path.slice(ROOT.length),
+      contents,
+    ]),
+  );
+}
+
+export type TestPage = {
+  readonly page: Page;
+  readonly browser: Browser;
+  readonly origin: string;
+  /** Addresses that the browser asked for. */
+  readonly requests: readonly string[];
+  close(): Promise<void>;
+};
+
+const HTML =
+  '<!doctype html><html lang="en"><meta charset="utf-8"><title>Texts</title>' +
+  '<link rel="stylesheet" href="/style.css"><link rel="icon" href="data:,">' +
+  '<body><script type="module" src="/page.js"></script></body></html>';
+
+/** @param flags more of them for Chromium */
+export async function openPage(files: Files, flags: readonly string[] = []): Promise<TestPage> {
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? "/", "http://localhost").pathname;
+    const content = path === "/" ? HTML : files.get(path);
+    const type = path === "/" ? "text/html" : path.endsWith(".css") ? "text/css" : "text/javascript";
+    response.writeHead(content === undefined ? 404 : 200, {
+      "content-type": type,
+      "content-security-policy": POLICY,
+      "x-dns-prefetch-control": "off",
+    });
+    response.end(content);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+  const browser = await chromium.launch({
+    ...(found === undefined ? {} : { executablePath: found }),
+    args: [...FLAGS, ...flags],
+  });
+  const context = await browser.newContext();
+  const requests: string[] = [];
+  context.on("request", (request) => requests.push(request.url()));
+  const page = await context.newPage();
+  await page.goto(origin);
+  await page.waitForFunction(() => "harness" in globalThis);
+  return {
+    ...{ page, browser, origin, requests },
+    close: async () => {
+      await browser.close();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

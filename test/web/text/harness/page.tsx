@@ -1,0 +1,163 @@
+/** Owns: the test page: it shows what a test wants, and looks at what became of it. */
+import axe from "axe-core";
+import { StrictMode, type ReactElement } from "react";
+import { flushSync } from "react-dom";
+import { createRoot } from "react-dom/client";
+import { Diff } from "../../../../web/text/diff.tsx";
+import { JsonView } from "../../../../web/text/json-view.tsx";
+import { Markdown } from "../../../../web/text/markdown.tsx";
+import { Output } from "../../../../web/text/output.tsx";
+import type { Findings, Harness, Shown, Streamed } from "./harness.ts";
+
+const main = document.createElement("main");
+const title = document.createElement("h1");
+title.textContent = "Texts";
+const place = document.createElement("div");
+main.append(title, place);
+document.body.append(main);
+const root = createRoot(place);
+
+const violations: string[] = [];
+document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => {
+  violations.push(`the policy stopped ${violatedDirective} ${blockedURI}`);
+});
+for (const name of ["alert", "confirm", "prompt", "pwned", "print", "open"])
+  Object.assign(globalThis, { [name]: () => void violations.push(`a script called ${name}`) });
+
+function view(shown: Shown, at: number): ReactElement {
+  switch (shown.kind) {
+    case "markdown":
+      return <Markdown key={at} text={shown.text} streaming={shown.streaming} headingLevel={2} />;
+    case "output":
+      return <Output key={at} {...shown} />;
+    case "diff":
+      return <Diff key={at} {...shown} />;
+    case "json":
+      return <JsonView key={at} value={shown.value} />;
+  }
+}
+
+const show = (items: readonly Shown[]): void =>
+  flushSync(() => root.render(<StrictMode>{items.map(view)}</StrictMode>));
+
+const isFormatted = (): boolean => place.querySelector(".md-unformatted") === null;
+
+const FORBIDDEN = [
+  "script,iframe,frame,frameset,object,embed,applet,portal,img,image,picture,svg,math,style,link,meta,base,form",
+  "input,select,textarea,video,audio,source,track,template,slot,dialog,marquee,details,canvas,map,area,noscript",
+  "[src],[srcset],[srcdoc],[style]:not(.tx-one-of-many),[action],[formaction],[background],[poster],[ping],[data],[is],[autofocus]",
+  "[contenteditable],[id],[name]",
+].join(",");
+const PROTOCOLS = ["http:", "https:", "mailto:"];
+
+function findings(): Findings {
+  const found = [...violations];
+  for (const element of place.querySelectorAll(FORBIDDEN))
+    found.push(`element ${element.outerHTML.slice(0, 120)}`);
+  for (const element of place.querySelectorAll("*")) {
+    if (!(element instanceof HTMLElement)) found.push(`foreign element ${element.outerHTML.slice(0, 120)}`);
+    for (const { name } of element.attributes) if (name.startsWith("on")) found.push(`attribute ${name}`);
+  }
+  for (const link of place.querySelectorAll("a")) {
+    if (!PROTOCOLS.includes(link.protocol)) found.push(`link to ${link.href}`);
+    if (link.origin === location.origin) found.push(`link to the page's own origin: ${link.href}`);
+    if (link.target !== "_blank" || link.rel !== "noopener noreferrer")
+      found.push(`link without rel: ${link.href}`);
+    const around = `${link.textContent} ${link.nextElementSibling?.textContent ?? ""}`;
+    const to = link.protocol === "mailto:" ? link.pathname : link.host;
+    if (!around.includes(to)) found.push(`link that does not show where it leads: ${link.outerHTML}`);
+  }
+  if (document.title !== "Texts") found.push(`title ${document.title}`);
+  return found;
+}
+
+const afterPaint = (): Promise<void> =>
+  new Promise((resolve) =>
+    requestAnimationFrame(() => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => resolve();
+      port2.postMessage(null);
+    }),
+  );
+
+async function stream(pieces: readonly string[], everyMs: number): Promise<Streamed> {
+  const longTasks: number[] = [];
+  const observer = new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) longTasks.push(duration);
+  });
+  observer.observe({ type: "longtask" });
+  let changes = 0;
+  const mutationObserver = new MutationObserver((records) => {
+    for (const record of records)
+      changes += record.type === "childList" ? record.addedNodes.length + record.removedNodes.length : 1;
+  });
+  mutationObserver.observe(place, { childList: true, subtree: true, characterData: true });
+  const mutations: number[] = [];
+  const lengths: number[] = [];
+  let longestGap = 0;
+  let lastFrame = performance.now();
+  let isOn = true;
+  const onFrame = (): void => {
+    const now = performance.now();
+    longestGap = Math.max(longestGap, now - lastFrame);
+    lastFrame = now;
+    if (isOn) requestAnimationFrame(onFrame);
+  };
+  requestAnimationFrame(onFrame);
+  let text = "";
+  for (const piece of pieces) {
+    text += piece;
+    root.render(<Markdown text={text} streaming headingLevel={2} />);
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    mutations.push(changes);
+    changes = 0;
+    lengths.push(place.textContent.length);
+  }
+  isOn = false;
+  observer.disconnect();
+  mutationObserver.disconnect();
+  return { mutations, longTasks, longestGap, lengths };
+}
+
+/** Long tasks are reported from 50 ms on; a chain of messages sees shorter ones. */
+async function timeOf(items: readonly Shown[]): Promise<{ longestTask: number; total: number }> {
+  root.render(null);
+  await afterPaint();
+  let longestTask = 0;
+  let last = performance.now();
+  let isOn = true;
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => {
+    const now = performance.now();
+    longestTask = Math.max(longestTask, now - last);
+    last = now;
+    if (isOn) port2.postMessage(null);
+  };
+  port2.postMessage(null);
+  const start = performance.now();
+  root.render(items.map(view));
+  await afterPaint();
+  // The worker has a second; what it has not done by then stays plain.
+  while (!isFormatted() && performance.now() - start < 3000) await afterPaint();
+  const total = performance.now() - start;
+  for (let frame = 0; frame < 10; frame++) await afterPaint();
+  isOn = false;
+  return { longestTask, total };
+}
+
+const harness: Harness = {
+  show,
+  isFormatted,
+  findings,
+  html: () => place.innerHTML,
+  text: () => place.innerText,
+  stream,
+  timeOf,
+  axe: async () => {
+    const { violations: found } = await axe.run(main);
+    return found.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary ?? ""}`),
+    );
+  },
+};
+Object.assign(globalThis, { harness });
