@@ -6,7 +6,13 @@ export type FromPage =
   | { readonly kind: "hello"; readonly token: string | null; readonly lock: string | null }
   | { readonly kind: "open" | "close"; readonly id: string }
   | { readonly kind: "reconnect" }
+  /** Answered at once, by a worker that works. */
+  | { readonly kind: "ping" }
   /** The page goes away. */
   | { readonly kind: "bye" };
 
-export type ToPage = Change;
+export type ToPage =
+  | { readonly kind: "change"; readonly change: Change }
+  | { readonly kind: "pong" }
+  /** An error in the worker that nothing has handled. Pages show it where developers look. */
+  | { readonly kind: "failure"; readonly message: string };

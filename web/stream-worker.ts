@@ -2,7 +2,7 @@
  * Owns: the worker that all pages of one browser share. It has one event stream for each token, so that many tabs need
  * one connection. It passes to each page what the page has opened.
  */
-import { createClient, type Client } from "../client/index.ts";
+import { createClient, type Change, type Client } from "../client/index.ts";
 import type { FromPage, ToPage } from "./shared-protocol.ts";
 
 const clients = new Map<string | null, { readonly client: Client; pages: number }>();
@@ -65,6 +65,7 @@ class Page {
         this.#client.reconnect();
         return;
       case "hello":
+      case "ping":
       case "bye":
         return;
     }
@@ -77,19 +78,25 @@ class Page {
     release(this.#token);
   }
 
-  #send(message: ToPage): void {
-    this.#port.postMessage(message);
+  #send(change: Change): void {
+    post(this.#port, { kind: "change", change });
   }
 }
 
+const post = (port: MessagePort, message: ToPage): void => port.postMessage(message);
+
+const ports = new Set<MessagePort>();
+
 function serve(port: MessagePort): void {
+  ports.add(port);
   let page: Page | null = null;
   const end = () => {
     page?.end();
     page = null;
   };
   port.onmessage = ({ data }: MessageEvent<FromPage>) => {
-    if (data.kind === "hello") {
+    if (data.kind === "ping") post(port, { kind: "pong" });
+    else if (data.kind === "hello") {
       end();
       page = new Page(port, data.token);
       const served = page;
@@ -98,14 +105,21 @@ function serve(port: MessagePort): void {
         void navigator.locks.request(data.lock, () => {
           if (page === served) end();
         });
-    } else if (data.kind === "bye") end();
-    else page?.receive(data);
+    } else if (data.kind === "bye") {
+      ports.delete(port);
+      end();
+    } else page?.receive(data);
   };
 }
 
 self.addEventListener("connect", (event) => {
   for (const port of (event as MessageEvent).ports) serve(port);
 });
+const fail = (message: string): void => {
+  for (const port of ports) post(port, { kind: "failure", message });
+};
+self.addEventListener("error", ({ message }) => fail(message));
+self.addEventListener("unhandledrejection", ({ reason }) => fail(String(reason)));
 self.addEventListener("online", () => {
   for (const { client } of clients.values()) client.reconnect();
 });

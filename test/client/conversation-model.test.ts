@@ -48,8 +48,8 @@ function toldOf(walk: Walk): Told[] {
   go(walk, ({ answer }) => {
     if (typeof answer === "string" || !answer.persists) return;
     const events = [
-      ...answer.messages.map((data) => ({ name: "message.added", data }) as ConversationEvent),
-      ...answer.notices.map((notice) => notice as ConversationEvent),
+      ...answer.messages.map((data) => ({ name: "message.added", data })),
+      ...(answer.notices as ConversationEvent[]),
     ];
     // A reader sees whole commits only.
     messages.push(...answer.messages);

@@ -10,7 +10,6 @@ import type { AddressInfo } from "node:net";
 import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 import { expect, test as base } from "vitest";
 import { findChromium } from "./chromium.ts";
-import { watchSharedWorkers } from "./shared-workers.ts";
 
 export type Visitor = {
   /** The profile. Tabs in it share storage and workers. */
@@ -56,7 +55,6 @@ export const browserTest = base
       await browser.close();
       await outside.close();
     });
-    await watchSharedWorkers(browser, report);
     return { browser, shared };
   })
   .extend("visitor", async ({ started: { browser, shared } }, { onCleanup }): Promise<Visitor> => {

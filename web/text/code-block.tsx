@@ -1,13 +1,5 @@
 /** Owns: a block of code: its language, its colours when they come, and a button that copies it. */
-import {
-  memo,
-  useEffect,
-  useRef,
-  useState,
-  type ReactElement,
-  type ReactNode,
-  type RefObject,
-} from "react";
+import { memo, useEffect, useRef, useState, type ReactElement, type ReactNode, type RefObject } from "react";
 import { ColoredCode, finishedColors, type ColoredPiece } from "./colored-code.ts";
 import { colorClass } from "./colors.ts";
 import { showHidden } from "./hidden-characters.tsx";

@@ -18,6 +18,9 @@ export const showHidden = (text: string): ReactNode => replaced(text, IN_CODE);
 /** A text of prose, with those shown that lie. */
 export const showHiddenInProse = (text: string): ReactNode => replaced(text, IN_PROSE);
 
+/** Nobody sees anything of this text. */
+export const isInvisible = (text: string): boolean => text.replace(IN_CODE, "").trim() === "";
+
 function replaced(text: string, hidden: RegExp): ReactNode {
   if (text.search(hidden) === -1) return text;
   const nodes: ReactNode[] = [];

@@ -1,7 +1,7 @@
 /** Owns: the inline parts of a text as React elements. Each kind of element is named here; no HTML is ever parsed. */
 import { Fragment, type ReactElement, type ReactNode } from "react";
 import { isAddress, shownAddress, targetOf } from "./address.ts";
-import { showHidden, showHiddenInProse } from "./hidden-characters.tsx";
+import { isInvisible, showHidden, showHiddenInProse } from "./hidden-characters.tsx";
 import type { Inline } from "./model.ts";
 
 /** @param inLink a link holds no other link */
@@ -44,7 +44,7 @@ function Link({ address, text, inLink }: Text): ReactElement {
   return (
     <>
       <a href={target.href} title={target.href} rel="noopener noreferrer" target="_blank">
-        {inlineNodes(text, true)}
+        {plain !== null && isInvisible(plain) ? target.href : inlineNodes(text, true)}
       </a>
       {(plain === null || !isAddress(plain, target)) && <Place text={target.place} />}
     </>

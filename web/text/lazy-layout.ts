@@ -23,7 +23,10 @@ type Part = { readonly className: string; readonly style?: CSSProperties };
 export const partProps = (className: string, parts: number, lines: () => number): Part =>
   parts < MANY
     ? { className }
-    : { className: `${className} tx-one-of-many`, style: { containIntrinsicBlockSize: `auto ${Math.ceil(lines())}lh` } };
+    : {
+        className: `${className} tx-one-of-many`,
+        style: { containIntrinsicBlockSize: `auto ${Math.ceil(lines())}lh` },
+      };
 
 /** The lines of a text where the width is. */
 export const wrappedLines = (text: string): number =>

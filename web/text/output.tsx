@@ -51,9 +51,9 @@ export const Output = memo(function Output({
           before
         </button>
       )}
-      <pre>
+      <div className="tx-lines">
         <Grouped nodes={lines} from={from} box={groupProps} render={renderLine} />
-      </pre>
+      </div>
     </div>
   );
 });

@@ -33,7 +33,5 @@ export const PlainPieces = ({ pieces }: { readonly pieces: readonly string[] }):
 type PieceProps = { readonly text: string; readonly count: number };
 
 const PlainPiece = memo(function PlainPiece({ text, count }: PieceProps): ReactElement {
-  return (
-    <span {...partProps("tx-piece", count, () => wrappedLines(text))}>{showHiddenInProse(text)}</span>
-  );
+  return <span {...partProps("tx-piece", count, () => wrappedLines(text))}>{showHiddenInProse(text)}</span>;
 });

@@ -36,6 +36,6 @@ export type Harness = {
   stream(pieces: readonly string[], everyMs: number): Promise<Streamed>;
   /** Milliseconds that showing these took, until it was painted and formatted: the longest task, and all of it. */
   timeOf(items: readonly Shown[]): Promise<{ readonly longestTask: number; readonly total: number }>;
-  /** axe's findings. */
-  axe(): Promise<Findings>;
+  /** Milliseconds from each key that was pressed in the text field until the next frame was painted. */
+  keydowns(): readonly number[];
 };

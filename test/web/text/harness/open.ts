@@ -16,13 +16,13 @@ const FLAGS = [
   ...["--disable-component-update", "--disable-sync"],
 ];
 
-const found = [process.env["CHROMIUM_PATH"], "/usr/bin/chromium", "/usr/bin/chromium-browser"].find(
+const found = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser"].find(
   (path) => path !== undefined && existsSync(path),
 );
 /** Tests that need a browser are skipped without it. */
 export const hasChromium = found !== undefined;
 if (!hasChromium)
-  console.log("There is no Chromium at /usr/bin/chromium or CHROMIUM_PATH: its tests are skipped.");
+  console.log("There is no Chromium at /usr/bin/chromium, and CHROMIUM names none: its tests are skipped.");
 
 /** Paths and contents. */
 type Files = ReadonlyMap<string, Uint8Array>;

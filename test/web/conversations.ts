@@ -1,0 +1,55 @@
+/** Owns: what a test of the page needs of conversations: making them, and where things are on the page. */
+import { randomUUID } from "node:crypto";
+import type { Page } from "playwright-core";
+import type { Answer as Scripted } from "../../local/scripted/script.ts";
+import { Person } from "../api/person.ts";
+import type { Stack } from "./stack.ts";
+
+export class Conversations {
+  readonly person: Person;
+  readonly #stack: Stack;
+
+  constructor(stack: Stack) {
+    this.#stack = stack;
+    this.person = new Person(stack.api, stack.system.cwd);
+  }
+
+  /** A tag that makes the model answer with these, one for each request. */
+  script(...answers: readonly Scripted[]): string {
+    return this.#stack.system.model.script(randomUUID(), [...answers]);
+  }
+
+  /** A conversation whose first message gets these answers. */
+  async start(
+    text: string,
+    ...answers: readonly Scripted[]
+  ): Promise<{ readonly id: string; readonly url: string }> {
+    const tag = this.script(...answers);
+    const id = await this.person.create({ title: text, message: { text: `${text} ${tag}` } });
+    return { id, url: `${this.#stack.url}/c/${id}` };
+  }
+
+  async stateOf(id: string): Promise<string> {
+    return ((await this.person.conversation(id))["state"] as { readonly kind: string }).kind;
+  }
+}
+
+/** Where things are, by the names that a person sees or hears. */
+export const on = (page: Page) => ({
+  message: page.getByRole("textbox", { name: "Message" }),
+  send: page.getByRole("button", { name: /^Send/ }),
+  stop: page.getByRole("button", { name: /^Stop/ }),
+  allow: page.getByRole("button", { name: "Allow" }),
+  deny: page.getByRole("button", { name: "Deny" }),
+  state: page.getByRole("group", { name: "State" }),
+  transcript: page.getByRole("region", { name: "Conversation" }),
+  list: page.getByRole("navigation", { name: "Conversations" }),
+  waiting: page.getByRole("group", { name: "Messages that wait" }),
+});
+
+/** Waits until the state line has this. */
+export const untilState = (page: Page, words: string | RegExp): Promise<void> =>
+  on(page).state.filter({ hasText: words }).waitFor({ timeout: 20_000 });
+
+/** All that the conversation says, in its order. */
+export const textOf = (page: Page): Promise<string> => on(page).transcript.innerText();
