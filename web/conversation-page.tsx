@@ -1,7 +1,7 @@
 /** Owns: one conversation with everything that a person can see of it and do in it. */
 import { useCallback, useEffect, useRef, type ReactNode } from "react";
 import type { LoadedConversation, Message } from "../client/index.ts";
-import { describeState, phaseOf } from "../client/phase.ts";
+import { phaseOf } from "../client/phase.ts";
 import { ApprovalCard } from "./approval-card.tsx";
 import { Announcer } from "./announcer.tsx";
 import { Composer } from "./composer.tsx";
@@ -173,9 +173,9 @@ function Ending({ model: { conversation } }: { readonly model: LoadedConversatio
       {state.kind === "awaiting_mode_approval" && (
         <ApprovalCard key={state.toolCall.id} conversationId={id} state={state} />
       )}
-      {(state.kind === "error" || state.kind === "failed") && (
+      {state.kind === "failed" && (
         <div className="aside error" role="note">
-          <b>{describeState(state)}</b> · {state.kind === "error" ? adviceFor(state.errorKind) : state.error}
+          {state.error}
         </div>
       )}
       {state.kind === "completed" && <div className="aside">{state.result}</div>}
@@ -183,32 +183,6 @@ function Ending({ model: { conversation } }: { readonly model: LoadedConversatio
       {links.length > 0 && <ul className="links">{links}</ul>}
     </>
   );
-}
-
-type ErrorKind = Extract<
-  LoadedConversation["conversation"]["state"],
-  { readonly kind: "error" }
->["errorKind"];
-
-/** What the person can do. The message above says what happened. */
-function adviceFor(kind: ErrorKind): string {
-  switch (kind) {
-    case "auth":
-      return "Check ANTHROPIC_API_KEY, start the server again, then write to go on.";
-    case "rate_limit":
-    case "overloaded":
-    case "network":
-      return "Nothing is lost. Write to try again.";
-    case "invalid_request":
-      return "Write to go on, in other words or without the last image.";
-    case "context_exhausted":
-      return "Start a new conversation.";
-    case "runaway":
-      return "The agent made too many requests in a row. Write to let it go on.";
-    case "interrupted":
-    case "unknown":
-      return "Write to go on.";
-  }
 }
 
 function WrapUp({ model: { conversation } }: { readonly model: LoadedConversation }) {

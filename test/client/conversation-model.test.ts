@@ -48,7 +48,7 @@ function toldOf(walk: Walk): Told[] {
   go(walk, ({ answer }) => {
     if (typeof answer === "string" || !answer.persists) return;
     const events = [
-      ...answer.messages.map((data) => ({ name: "message.added", data })),
+      ...answer.messages.map((data) => ({ name: "message.added", data }) as const),
       ...(answer.notices as ConversationEvent[]),
     ];
     // A reader sees whole commits only.
