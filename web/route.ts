@@ -13,7 +13,7 @@ function routeOf(path: string): Route {
   return { kind: "conversation", id, view: view === undefined ? "steps" : "requests" };
 }
 
-export function pathOf(route: Route): string {
+function pathOf(route: Route): string {
   switch (route.kind) {
     case "new":
       return "/";

@@ -17,7 +17,7 @@ export type Running =
   | { readonly kind: "asks" }
   | { readonly kind: "waits" };
 
-export function runningOf(call: Call, state: State): Running | null {
+function runningOf(call: Call, state: State): Running | null {
   if (call.outcome !== null) return null;
   if (state.kind === "tool_executing" && state.current.id === call.id)
     return { kind: "running", since: Date.parse(state.startedAt), isStopping: false };

@@ -48,7 +48,8 @@ const listDirectories = createRoute({
   operationId: "listDirectories",
   tags: ["Directories"],
   summary: "Complete a path",
-  description: "Directories on the tool host that begin with `path`. Without a path: the home directory of the tools' user.",
+  description:
+    "Directories on the tool host that begin with `path`. Without a path: the home directory of the tools' user.",
   request: {
     query: z.object({ path: text.default("").openapi({ example: "/home/me/a" }) }),
   },

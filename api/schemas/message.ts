@@ -108,7 +108,8 @@ export const storedMessage = answer<Message>(
           .object({
             diffs: z.array(fileDiff).optional().openapi({ description: "What the call changed in files." }),
             subAgents: z.array(z.string()).optional().openapi({
-              description: "Ids of its sub-agents in the order of the tasks. One that never started is no conversation.",
+              description:
+                "Ids of its sub-agents in the order of the tasks. One that never started is no conversation.",
             }),
           })
           .optional()

@@ -143,7 +143,7 @@ function blockOf(token: Exclude<MarkedToken, Tokens.Heading>): Block | null {
 /** Lexers add a newline to code that ends with an empty line, and to no other. */
 const codeOf = ({ text }: Tokens.Code): string => (text.endsWith("\n") ? text.slice(0, -1) : text);
 
-export const plainOf = (text: string): Block => ({
+const plainOf = (text: string): Block => ({
   kind: "plain",
   nodes: piecesOf(text.endsWith("\n") ? text.slice(0, -1) : text),
 });

@@ -6,7 +6,7 @@
  */
 
 /** `className` is "" for text without a style. */
-export type Span = { readonly text: string; readonly className: string };
+type Span = { readonly text: string; readonly className: string };
 export type Line = {
   readonly spans: readonly Span[];
   /** A long line is cut in several, so that each is cheap to show. The last line is open. */
