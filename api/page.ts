@@ -34,7 +34,6 @@ const DOCS_POLICY = PAGE_POLICY.replace("blob:", "data:");
 /** What the page has no use for, no script on it shall have either. */
 const PERMISSIONS = [
   "accelerometer",
-  "bluetooth",
   "camera",
   "display-capture",
   "geolocation",

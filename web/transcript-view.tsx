@@ -51,6 +51,7 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
   const [isAtEnd, setAtEnd] = useState(true);
   const follows = useRef(true);
   const isLoading = useRef(false);
+  const seen = useRef({ scrollTop: 0, scrollHeight: 0 });
 
   const [drawn] = useState(() => new DrawnRows());
   const isPrepended = drawn.isPrependedBy(rows);
@@ -78,8 +79,12 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
   const onScroll = () => {
     const element = scroller.current;
     if (element === null) return;
-    const fromEnd = element.scrollHeight - element.scrollTop - element.clientHeight;
-    follows.current = fromEnd < AT_END;
+    const { scrollTop, scrollHeight, clientHeight } = element;
+    // Only a person scrolls up. The list itself moves the view when heights become known, and the content shrinks then.
+    const wentUp = scrollTop < seen.current.scrollTop && scrollHeight >= seen.current.scrollHeight;
+    seen.current = { scrollTop, scrollHeight };
+    if (scrollHeight - scrollTop - clientHeight < AT_END) follows.current = true;
+    else if (wentUp) follows.current = false;
     setAtEnd(follows.current);
     if (element.scrollTop < NEAR_BEGINNING && hasEarlier && !isLoading.current) {
       isLoading.current = true;
