@@ -14,7 +14,7 @@ const messages = `/api/conversations/${id}/messages`;
 test("unknown routes, methods and ids are not found", async () => {
   const unknown = randomUUID();
   for (const [method, path] of [
-    ["GET", "/"],
+    ["GET", "/nothing"],
     ["GET", "/api/nothing"],
     ["PUT", "/api/conversations"],
     ["GET", `/api/conversations/${unknown}`],
