@@ -11,14 +11,10 @@ export type Shown =
 export type Findings = readonly string[];
 
 export type Streamed = {
-  /** Elements that were added, removed or changed by each delta. */
+  /** Nodes that were added, removed or changed by each delta. */
   readonly mutations: readonly number[];
-  /** Milliseconds of the tasks of more than 50 ms. */
-  readonly longTasks: readonly number[];
-  /** The longest gap between two frames, in ms. */
-  readonly longestGap: number;
-  /** UTF-16 code units of the text that a person sees, after each delta. */
-  readonly lengths: readonly number[];
+  /** Letters that a person sees, after each delta. */
+  readonly letters: readonly number[];
 };
 
 export type Harness = {
@@ -28,12 +24,10 @@ export type Harness = {
   isFormatted(): boolean;
   /** Elements, attributes and addresses that no text may bring, attempts to run a script, and links that lie. */
   findings(): Findings;
-  /** The markup of what is shown. */
+  /** The markup of what is shown, but for the colours of code, which come later. */
   html(): string;
-  /** What a person sees of it. */
-  text(): string;
-  /** Shows a text as it grows by these pieces, one each `everyMs`. */
-  stream(pieces: readonly string[], everyMs: number): Promise<Streamed>;
+  /** Shows a text as it grows by these pieces, one each frame or `everyMs`, and then the whole of it. */
+  stream(pieces: readonly string[], everyMs?: number): Promise<Streamed>;
   /** Milliseconds that showing these took, until it was painted and formatted: the longest task, and all of it. */
   timeOf(items: readonly Shown[]): Promise<{ readonly longestTask: number; readonly total: number }>;
   /** Milliseconds from each key that was pressed in the text field until the next frame was painted. */
