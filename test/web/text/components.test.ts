@@ -1,11 +1,11 @@
 /** Output, diffs, JSON and code on the page: what a person and a screen reader get of them. */
-import axe, { type AxeResults } from "axe-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Page } from "playwright-core";
 import type { FileDiff } from "../../../machine/message.ts";
 import { diffsOf } from "../../../tools/diff.ts";
+import { axeFindings } from "../axe.ts";
 import type { Harness, Shown } from "./harness/harness.ts";
-import { buildPage, hasChromium, openPage, type TestPage } from "./harness/open.ts";
+import { buildPage, hasNoBrowser, openPage, type TestPage } from "./harness/open.ts";
 
 declare const harness: Harness;
 
@@ -17,7 +17,7 @@ const diffOf = (before: string, after: string): FileDiff => {
   return diff;
 };
 
-describe.skipIf(!hasChromium)("on the page", () => {
+describe.skipIf(hasNoBrowser)("on the page", () => {
   let opened: TestPage;
   let page: Page;
   beforeAll(async () => {
@@ -218,13 +218,7 @@ describe.skipIf(!hasChromium)("on the page", () => {
     );
     await expect.poll(() => page.locator(".tx-comment").count()).toBe(2);
     await expect.poll(() => page.locator(".md-table[tabindex], pre[tabindex]").count()).toBe(2);
-    await page.evaluate(axe.source);
-    const { violations } = await page.evaluate<AxeResults>("axe.run()");
-    expect(
-      violations.flatMap(({ id, nodes }) =>
-        nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary ?? ""}`),
-      ),
-    ).toEqual([]);
+    expect(await axeFindings(page)).toEqual([]);
     expect(
       await page.locator("h2, h3, h4, h5, h6").evaluateAll((all) => all.map(({ tagName }) => tagName)),
     ).toEqual([...["H2", "H2", "H3"]]);

@@ -1,14 +1,14 @@
 /** A text is readable at once, and when it cannot be formatted. */
 import { afterEach, describe, expect, test } from "vitest";
 import type { Harness } from "./harness/harness.ts";
-import { buildPage, hasChromium, openPage, type TestPage } from "./harness/open.ts";
+import { buildPage, hasNoBrowser, openPage, type TestPage } from "./harness/open.ts";
 
 declare const harness: Harness;
 
 /** The lexer would need minutes. */
 const SLOW = "_a_".repeat(66_000);
 
-describe.skipIf(!hasChromium)("a text that is not formatted", () => {
+describe.skipIf(hasNoBrowser)("a text that is not formatted", () => {
   let opened: TestPage | undefined;
   afterEach(async () => opened?.close());
 

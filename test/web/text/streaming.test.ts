@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Harness } from "./harness/harness.ts";
-import { buildPage, hasChromium, openPage, type TestPage } from "./harness/open.ts";
+import { buildPage, hasNoBrowser, openPage, type TestPage } from "./harness/open.ts";
 import { answer, cut, tangle } from "./markdown-texts.ts";
 
 declare const harness: Harness;
@@ -15,7 +15,7 @@ const withoutAddresses = answer.map((text) =>
     .replace(/\[x\]/g, "[ ]"),
 );
 
-describe.skipIf(!hasChromium)("a text that comes in pieces", () => {
+describe.skipIf(hasNoBrowser)("a text that comes in pieces", () => {
   let opened: TestPage;
   /** It has seen nothing of what comes in pieces. */
   let other: TestPage;

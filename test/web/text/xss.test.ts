@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { diffsOf } from "../../../tools/diff.ts";
 import { FOREIGN, XSS_CORPUS } from "../xss-corpus.ts";
 import type { Harness, Shown } from "./harness/harness.ts";
-import { buildPage, hasChromium, openPage, type TestPage } from "./harness/open.ts";
+import { buildPage, hasNoBrowser, openPage, type TestPage } from "./harness/open.ts";
 
 declare const harness: Harness;
 
@@ -37,7 +37,7 @@ function fieldsOf(text: string): Shown[] {
   ];
 }
 
-describe.skipIf(!hasChromium)("the corpus of attacks", () => {
+describe.skipIf(hasNoBrowser)("the corpus of attacks", () => {
   let opened: TestPage;
   const folder = mkdtempSync(join(tmpdir(), "bedrock-netlog-"));
   const netLog = join(folder, "net.json");

@@ -1,11 +1,12 @@
 /** Owns: what the test page offers to the tests. The page has a DOM, the tests have none. */
-import type { FileDiff, Json } from "../../../../machine/message.ts";
+import type { FileDiff } from "../../../../machine/message.ts";
 
 export type Shown =
   | { readonly kind: "markdown"; readonly text: string; readonly streaming: boolean }
   | { readonly kind: "output"; readonly text: string; readonly stream?: "stdout" | "stderr" }
   | { readonly kind: "diff"; readonly diff: FileDiff; readonly base?: string }
-  | { readonly kind: "json"; readonly value: Json };
+  /** Any JSON; Playwright's types do not bear that it is recursive. */
+  | { readonly kind: "json"; readonly value: unknown };
 
 /** What was found that should not be there. Empty if all is well. */
 export type Findings = readonly string[];
@@ -30,6 +31,8 @@ export type Harness = {
   stream(pieces: readonly string[], everyMs?: number): Promise<Streamed>;
   /** Milliseconds that showing these took, until it was painted and formatted: the longest task, and all of it. */
   timeOf(items: readonly Shown[]): Promise<{ readonly longestTask: number; readonly total: number }>;
-  /** Milliseconds from each key that was pressed in the text field until the next frame was painted. */
+  /** Milliseconds of each task of more than 50 ms since the last call. */
+  longTasks(): readonly number[];
+  /** Milliseconds from each key that was pressed in the text field until the next frame was painted, since the last call. */
   keydowns(): readonly number[];
 };

@@ -2,12 +2,12 @@
  * Owns: building the test page, serving it with the page's Content-Security-Policy, and opening it in Chromium.
  * The worker is a program of its own, as in the page.
  */
-import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { build, type BuildOptions } from "esbuild";
 import { chromium, type Browser, type Page } from "playwright-core";
+import { findChromium } from "../../chromium.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 const POLICY = "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' blob:";
@@ -16,13 +16,9 @@ const FLAGS = [
   ...["--disable-component-update", "--disable-sync"],
 ];
 
-const found = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser"].find(
-  (path) => path !== undefined && existsSync(path),
-);
-/** Tests that need a browser are skipped without it. */
-export const hasChromium = found !== undefined;
-if (!hasChromium)
-  console.log("There is no Chromium at /usr/bin/chromium, and CHROMIUM names none: its tests are skipped.");
+const program = findChromium();
+/** For `skipIf`. */
+export const hasNoBrowser = program === null;
 
 /** Paths and contents. */
 type Files = ReadonlyMap<string, Uint8Array>;
@@ -105,7 +101,7 @@ export async function openPage(files: Files, flags: readonly string[] = []): Pro
   const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
   const browser = await chromium.launch({
-    ...(found === undefined ? {} : { executablePath: found }),
+    executablePath: program ?? "",
     args: [...FLAGS, ...flags],
   });
   const context = await browser.newContext();

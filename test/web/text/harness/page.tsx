@@ -2,6 +2,7 @@
 import { StrictMode, type ReactElement } from "react";
 import { flushSync } from "react-dom";
 import { createRoot } from "react-dom/client";
+import type { Json } from "../../../../machine/message.ts";
 import { Diff } from "../../../../web/text/diff.tsx";
 import { JsonView } from "../../../../web/text/json-view.tsx";
 import { Markdown } from "../../../../web/text/markdown.tsx";
@@ -24,6 +25,13 @@ field.addEventListener("keydown", ({ timeStamp }) => {
   void afterPaint().then(() => keydowns.push(performance.now() - timeStamp));
 });
 
+const longTasks: number[] = [];
+new PerformanceObserver((list) =>
+  longTasks.push(...list.getEntries().map(({ duration }) => duration)),
+).observe({
+  type: "longtask",
+});
+
 const violations: string[] = [];
 document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => {
   violations.push(`the policy stopped ${violatedDirective} ${blockedURI}`);
@@ -40,7 +48,7 @@ function view(shown: Shown, at: number): ReactElement {
     case "diff":
       return <Diff key={at} {...shown} />;
     case "json":
-      return <JsonView key={at} value={shown.value} />;
+      return <JsonView key={at} value={shown.value as Json} />;
   }
 }
 
@@ -153,6 +161,7 @@ const harness: Harness = {
   html,
   stream,
   timeOf,
-  keydowns: () => keydowns,
+  longTasks: () => longTasks.splice(0),
+  keydowns: () => keydowns.splice(0),
 };
 Object.assign(globalThis, { harness });
