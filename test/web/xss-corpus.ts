@@ -192,5 +192,9 @@ export const XSS_CORPUS: readonly (readonly [name: string, text: string])[] = [
   ["separators of lines", `\u2028<script>${RUN}</script>\u2029`],
   ["templates of frameworks", `{{constructor.constructor("${RUN}")()}} \${${RUN}} #{${RUN}} <%= ${RUN} %>`],
   ["names of prototypes", `__proto__ constructor \`\`\`__proto__\nx\n\`\`\` &constructor; &__proto__;`],
+  [
+    "a language that every object has",
+    "```constructor\nx\n```\n\n```__proto__\nx\n```\n\n```toString\nx\n```",
+  ],
   ["deep nesting", `${"> ".repeat(300)}<script>${RUN}</script>`],
 ];

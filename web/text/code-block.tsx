@@ -1,5 +1,14 @@
 /** Owns: a block of code: its language, its colours when they come, and a button that copies it. */
-import { memo, useEffect, useRef, useState, type ReactElement, type ReactNode, type RefObject } from "react";
+import {
+  memo,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type ReactElement,
+  type ReactNode,
+  type RefObject,
+} from "react";
 import { ColoredCode, finishedColors, type ColoredPiece } from "./colored-code.ts";
 import { colorClass } from "./colors.ts";
 import { showHidden } from "./hidden-characters.tsx";
@@ -50,8 +59,9 @@ export function CodeBlock({
 function useColors(language: Language | null, pieces: readonly string[]): readonly ColoredPiece[] {
   const [colored, setColored] = useState(() => finishedColors(language, pieces));
   const [code] = useState(() => new ColoredCode());
-  useEffect(() => code.watch(setColored), [code]);
-  useEffect(() => code.set(language, pieces), [code, language, pieces]);
+  // Not after the paint: the worker reads the code while the browser paints.
+  useLayoutEffect(() => code.watch(setColored), [code]);
+  useLayoutEffect(() => code.set(language, pieces), [code, language, pieces]);
   return colored;
 }
 

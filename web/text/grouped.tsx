@@ -5,7 +5,7 @@
 import { memo, type CSSProperties, type ReactElement } from "react";
 
 /** Nodes in a group. */
-export const GROUP = 32;
+export const GROUP = 16;
 
 type Box<Node> = (
   group: readonly Node[],

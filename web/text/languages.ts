@@ -28,19 +28,19 @@ const LANGUAGES = {
 export type Language = keyof typeof LANGUAGES;
 
 /** One grammar reads them, and TSX. */
-const SCRIPTS: { readonly [name: string]: string } = {
-  javascript: "JavaScript",
-  js: "JavaScript",
-  mjs: "JavaScript",
-  cjs: "JavaScript",
-  jsx: "JSX",
-};
+const SCRIPTS = new Map([
+  ["javascript", "JavaScript"],
+  ["js", "JavaScript"],
+  ["mjs", "JavaScript"],
+  ["cjs", "JavaScript"],
+  ["jsx", "JSX"],
+]);
 
 const BY_NAME = new Map<string, Language>();
 for (const language of Object.keys(LANGUAGES) as Language[]) {
   for (const name of [language, ...LANGUAGES[language].names]) BY_NAME.set(name, language);
 }
-for (const name of Object.keys(SCRIPTS)) BY_NAME.set(name, "tsx");
+for (const name of SCRIPTS.keys()) BY_NAME.set(name, "tsx");
 
 /**
  * What stands after a fence: "ts", "ts title=queue.ts", "{.python}".
@@ -51,6 +51,6 @@ export function languageOf(info: string): { readonly language: Language | null; 
   const [word = ""] = info.trim().split(/[\s,{:]/, 1);
   const name = word.toLowerCase();
   const language = BY_NAME.get(name) ?? null;
-  const known = SCRIPTS[name] ?? (language === null ? undefined : LANGUAGES[language].title);
+  const known = SCRIPTS.get(name) ?? (language === null ? undefined : LANGUAGES[language].title);
   return { language, title: known ?? word.slice(0, 40) };
 }

@@ -5,8 +5,8 @@
 import type { CSSProperties } from "react";
 import type { Block, Inline } from "./model.ts";
 
-/** From so many parts on. A part is some 32 lines or blocks. */
-const MANY = 8;
+/** From so many parts on. A part has 16 blocks or lines. */
+const MANY = 16;
 /** UTF-16 code units in a line of prose, about. */
 const LINE_LENGTH = 100;
 /** Lines of space below a block. */

@@ -2,7 +2,7 @@
  * Owns: a model's text on the page. It is there as plain text at once, and formatted when the worker has lexed it; if
  * the worker is missing, or takes too long, it stays plain.
  */
-import { memo, startTransition, useEffect, useState, type ReactElement } from "react";
+import { memo, startTransition, useLayoutEffect, useState, type ReactElement } from "react";
 import { Blocks, HeadingLevel } from "./blocks.tsx";
 import { finishedText, FormattedText, type Formatted } from "./formatted-text.ts";
 import { Plain } from "./plain.tsx";
@@ -38,8 +38,9 @@ export const Markdown = memo(function Markdown({
 function useFormatted(text: string, streaming: boolean): Formatted | null {
   const [formatted, setFormatted] = useState(() => (streaming ? null : finishedText(text)));
   const [source] = useState(() => new FormattedText());
-  useEffect(() => source.watch((now) => startTransition(() => setFormatted(now))), [source]);
-  useEffect(() => source.set(text, streaming), [source, text, streaming]);
+  // Not after the paint: the worker lexes while the browser paints.
+  useLayoutEffect(() => source.watch((now) => startTransition(() => setFormatted(now))), [source]);
+  useLayoutEffect(() => source.set(text, streaming), [source, text, streaming]);
   // It may be of another text.
   return formatted !== null && text.startsWith(formatted.source) ? formatted : null;
 }

@@ -44,11 +44,7 @@ export const Output = memo(function Output({
     >
       {from > 0 && (
         <button type="button" className="tx-more" onClick={() => setWanted(wanted + MORE_LINES)}>
-          Show{" "}
-          {from > MORE_LINES
-            ? `${counted(MORE_LINES, "line")} of ${from.toLocaleString("en-US")}`
-            : counted(from, "line")}{" "}
-          before
+          Show more of the {counted(from, "line")} before
         </button>
       )}
       <div className="tx-lines">

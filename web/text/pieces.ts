@@ -3,9 +3,9 @@
  * text is appended; a browser lays out each for itself. Pure.
  */
 
-const PIECE_LINES = 32;
+const PIECE_LINES = 16;
 /** UTF-16 code units. A line that is longer is cut in two pieces. */
-const PIECE_LENGTH = 4000;
+const PIECE_LENGTH = 2000;
 
 /** The pieces of a text; joined, they are the text. They do not depend on how it was appended. */
 export function piecesOf(text: string): readonly string[] {

@@ -6,9 +6,6 @@
 import type { Language } from "./languages.ts";
 import type { Answer, FromWorker, Request } from "./messages.ts";
 
-/** The worker's address, from the build. */
-declare const TEXT_WORKER_URL: string;
-
 /** Milliseconds until a worker that does not start counts as missing, and until it is tried again. */
 const START_LIMIT_MS = 15_000;
 const RETRY_MS = 30_000;

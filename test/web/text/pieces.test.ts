@@ -20,8 +20,8 @@ describe("property: pieces", () => {
         expect(pieces.join("")).toBe(text);
         for (const piece of pieces) {
           expect(piece.length).toBeGreaterThan(0);
-          expect(piece.length).toBeLessThanOrEqual(4000);
-          expect(piece.split("\n").length).toBeLessThanOrEqual(33);
+          expect(piece.length).toBeLessThanOrEqual(2000);
+          expect(piece.split("\n").length).toBeLessThanOrEqual(17);
           expect(piece.isWellFormed()).toBe(true);
         }
       }),

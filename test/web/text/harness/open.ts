@@ -2,12 +2,12 @@
  * Owns: building the test page, serving it with the page's Content-Security-Policy, and opening it in Chromium.
  * The worker is a program of its own, as in the page.
  */
-import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { build, type BuildOptions } from "esbuild";
 import { chromium, type Browser, type Page } from "playwright-core";
+import { findChromium } from "../../chromium.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 const POLICY = "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' blob:";
@@ -16,13 +16,9 @@ const FLAGS = [
   ...["--disable-component-update", "--disable-sync"],
 ];
 
-const found = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser"].find(
-  (path) => path !== undefined && existsSync(path),
-);
-/** Tests that need a browser are skipped without it. */
-export const hasChromium = found !== undefined;
-if (!hasChromium)
-  console.log("There is no Chromium at /usr/bin/chromium, and CHROMIUM names none: its tests are skipped.");
+const program = findChromium();
+/** For `skipIf`. */
+export const hasNoBrowser = program === null;
 
 /** Paths and contents. */
 type Files = ReadonlyMap<string, Uint8Array>;
@@ -39,8 +35,14 @@ const options: BuildOptions = {
   logLevel: "silent",
 };
 
-/** @param define constants of the page; the address of the worker, unless given */
-export async function buildPage(define: { readonly [name: string]: string } = {}): Promise<Files> {
+/**
+ * @param settings.mode React reports its own findings in development
+ * @param settings.worker the address that the page knows; the worker's, unless given
+ */
+export async function buildPage({
+  mode = "development",
+  worker: address = "/text-worker.js",
+}: { readonly mode?: "development" | "production"; readonly worker?: string } = {}): Promise<Files> {
   const page = await build({
     ...options,
     entryPoints: [
@@ -48,9 +50,8 @@ export async function buildPage(define: { readonly [name: string]: string } = {}
       { in: join(import.meta.dirname, "page.css"), out: "style" },
     ],
     define: {
-      "process.env.NODE_ENV": '"production"',
-      TEXT_WORKER_URL: '"/text-worker.js"',
-      ...define,
+      "process.env.NODE_ENV": JSON.stringify(mode),
+      TEXT_WORKER_URL: JSON.stringify(address),
     },
   });
   const worker = await build({
@@ -71,12 +72,14 @@ export type TestPage = {
   readonly origin: string;
   /** Addresses that the browser asked for. */
   readonly requests: readonly string[];
+  /** Errors that the page threw or wrote to the console, and dialogs. */
+  readonly problems: string[];
   close(): Promise<void>;
 };
 
 const HTML =
   '<!doctype html><html lang="en"><meta charset="utf-8"><title>Texts</title>' +
-  '<link rel="stylesheet" href="/style.css"><link rel="icon" href="data:,">' +
+  '<link rel="stylesheet" href="/style.css">' +
   '<body><script type="module" src="/page.js"></script></body></html>';
 
 /** @param flags more of them for Chromium */
@@ -85,7 +88,9 @@ export async function openPage(files: Files, flags: readonly string[] = []): Pro
     const path = new URL(request.url ?? "/", "http://localhost").pathname;
     const content = path === "/" ? HTML : files.get(path);
     const type = path === "/" ? "text/html" : path.endsWith(".css") ? "text/css" : "text/javascript";
-    response.writeHead(content === undefined ? 404 : 200, {
+    // Chromium asks for it in any case.
+    const status = path === "/favicon.ico" ? 204 : content === undefined ? 404 : 200;
+    response.writeHead(status, {
       "content-type": type,
       "content-security-policy": POLICY,
       "x-dns-prefetch-control": "off",
@@ -96,17 +101,27 @@ export async function openPage(files: Files, flags: readonly string[] = []): Pro
   const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
   const browser = await chromium.launch({
-    ...(found === undefined ? {} : { executablePath: found }),
+    executablePath: program ?? "",
     args: [...FLAGS, ...flags],
   });
   const context = await browser.newContext();
   const requests: string[] = [];
   context.on("request", (request) => requests.push(request.url()));
   const page = await context.newPage();
+  const problems: string[] = [];
+  // A text that makes a component fail takes the whole page with it.
+  page.on("pageerror", ({ message }) => problems.push(`an error: ${message}`));
+  page.on("console", (message) => {
+    if (message.type() === "error") problems.push(`in the console: ${message.text()}`);
+  });
+  page.on("dialog", (dialog) => {
+    problems.push(`a dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
   await page.goto(origin);
   await page.waitForFunction(() => "harness" in globalThis);
   return {
-    ...{ page, browser, origin, requests },
+    ...{ page, browser, origin, requests, problems },
     close: async () => {
       await browser.close();
       server.closeAllConnections();

@@ -2,6 +2,7 @@
 import { StrictMode, type ReactElement } from "react";
 import { flushSync } from "react-dom";
 import { createRoot } from "react-dom/client";
+import type { Json } from "../../../../machine/message.ts";
 import { Diff } from "../../../../web/text/diff.tsx";
 import { JsonView } from "../../../../web/text/json-view.tsx";
 import { Markdown } from "../../../../web/text/markdown.tsx";
@@ -24,6 +25,13 @@ field.addEventListener("keydown", ({ timeStamp }) => {
   void afterPaint().then(() => keydowns.push(performance.now() - timeStamp));
 });
 
+const longTasks: number[] = [];
+new PerformanceObserver((list) =>
+  longTasks.push(...list.getEntries().map(({ duration }) => duration)),
+).observe({
+  type: "longtask",
+});
+
 const violations: string[] = [];
 document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => {
   violations.push(`the policy stopped ${violatedDirective} ${blockedURI}`);
@@ -40,7 +48,7 @@ function view(shown: Shown, at: number): ReactElement {
     case "diff":
       return <Diff key={at} {...shown} />;
     case "json":
-      return <JsonView key={at} value={shown.value} />;
+      return <JsonView key={at} value={shown.value as Json} />;
   }
 }
 
@@ -86,43 +94,38 @@ const afterPaint = (): Promise<void> =>
     }),
   );
 
-async function stream(pieces: readonly string[], everyMs: number): Promise<Streamed> {
-  const longTasks: number[] = [];
-  const observer = new PerformanceObserver((list) => {
-    for (const { duration } of list.getEntries()) longTasks.push(duration);
-  });
-  observer.observe({ type: "longtask" });
+async function stream(pieces: readonly string[], everyMs?: number): Promise<Streamed> {
   let changes = 0;
-  const mutationObserver = new MutationObserver((records) => {
-    for (const record of records)
-      changes += record.type === "childList" ? record.addedNodes.length + record.removedNodes.length : 1;
+  const observer = new MutationObserver((records) => {
+    for (const { type, addedNodes, removedNodes } of records)
+      changes += type === "childList" ? addedNodes.length + removedNodes.length : 1;
   });
-  mutationObserver.observe(place, { childList: true, subtree: true, characterData: true });
+  observer.observe(place, { childList: true, subtree: true, characterData: true });
   const mutations: number[] = [];
-  const lengths: number[] = [];
-  let longestGap = 0;
-  let lastFrame = performance.now();
-  let isOn = true;
-  const onFrame = (): void => {
-    const now = performance.now();
-    longestGap = Math.max(longestGap, now - lastFrame);
-    lastFrame = now;
-    if (isOn) requestAnimationFrame(onFrame);
-  };
-  requestAnimationFrame(onFrame);
+  const letters: number[] = [];
+  const show = (text: string, streaming: boolean): void =>
+    root.render(view({ kind: "markdown", text, streaming }, 0));
   let text = "";
   for (const piece of pieces) {
     text += piece;
-    root.render(<Markdown text={text} streaming headingLevel={2} />);
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    show(text, true);
+    await (everyMs === undefined ? afterPaint() : new Promise((resolve) => setTimeout(resolve, everyMs)));
     mutations.push(changes);
     changes = 0;
-    lengths.push(place.textContent.length);
+    if (everyMs === undefined) letters.push(place.textContent.replace(/\P{L}/gu, "").length);
   }
-  isOn = false;
   observer.disconnect();
-  mutationObserver.disconnect();
-  return { mutations, longTasks, longestGap, lengths };
+  show(text, false);
+  return { mutations, letters };
+}
+
+/** A colour is an element around text. */
+function html(): string {
+  const copy = place.cloneNode(true) as HTMLElement;
+  for (const color of copy.querySelectorAll("code [class^=tx-]:not(.tx-piece)"))
+    color.replaceWith(...color.childNodes);
+  copy.normalize();
+  return copy.innerHTML;
 }
 
 /** Long tasks are reported from 50 ms on; a chain of messages sees shorter ones. */
@@ -155,10 +158,10 @@ const harness: Harness = {
   show,
   isFormatted,
   findings,
-  html: () => place.innerHTML,
-  text: () => place.innerText,
+  html,
   stream,
   timeOf,
-  keydowns: () => keydowns,
+  longTasks: () => longTasks.splice(0),
+  keydowns: () => keydowns.splice(0),
 };
 Object.assign(globalThis, { harness });
