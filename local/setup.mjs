@@ -1,17 +1,17 @@
 /**
  * Owns: the prerequisites of everything else in the project: a Node that is new enough and the packages of
- * package-lock.json. Plain JavaScript without dependencies: it runs before `node_modules` exists.
+ * package-lock.json, patched. Plain JavaScript without dependencies: it runs before `node_modules` exists.
  *
  * `--test` also gets the Temporal server, which may take minutes once, with its progress on the terminal.
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
-/** Holds the hash of the lock that the packages were installed from. */
+/** Holds the hash of the lock and of the patches that the packages were installed from. */
 const STAMP = join(ROOT, "node_modules", ".bedrock-setup");
 
 try {
@@ -40,14 +40,19 @@ function checkNode() {
 
 async function ensurePackages() {
   const lock = readFileSync(join(ROOT, "package-lock.json"), "utf8");
-  const wanted = createHash("sha256").update(`${process.platform} ${process.arch} ${lock}`).digest("hex");
+  const patches = readdirSync(join(ROOT, "patches")).map((name) =>
+    readFileSync(join(ROOT, "patches", name), "utf8"),
+  );
+  const wanted = createHash("sha256")
+    .update(`${process.platform} ${process.arch} ${lock} ${patches.join("")}`)
+    .digest("hex");
   if (existsSync(STAMP) && readFileSync(STAMP, "utf8") === wanted) return;
-  if (!existsSync(STAMP) && matches(JSON.parse(lock))) {
-    writeFileSync(STAMP, wanted);
-    return;
+  if (existsSync(STAMP) || !matches(JSON.parse(lock))) {
+    const output = await npmCi();
+    if (output !== null) throw new Error(explain(output));
   }
-  const output = await npmCi();
-  if (output !== null) throw new Error(explain(output));
+  const { patchPackages } = await import("./patches.mjs");
+  patchPackages(ROOT);
   writeFileSync(STAMP, wanted);
 }
 

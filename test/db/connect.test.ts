@@ -1,9 +1,11 @@
 /** Connections to Postgres that end at a bad moment. */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
+import type { TransactionSql } from "postgres";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { openClient } from "../../db/connect.ts";
+import { openClient, openDatabase } from "../../db/connect.ts";
 import { isUnavailable } from "../../db/errors.ts";
+import { proxyPostgres } from "../support/tcp-proxy.ts";
 
 /** Starts a proxy that resets each connection at its first query; resolves with the database's url through it. */
 async function endsWhatIsAsked(url: string): Promise<string> {
@@ -47,3 +49,51 @@ test("a connection that ends at its first query fails that query, and not the pr
   expect(isUnavailable(error)).toBe(true);
   await client.end({ timeout: 1 });
 });
+
+test.for(["statements", "transactions"] as const)(
+  "%s that all fail at once, again and again, end neither the process nor a connection for good, and get no other's answer",
+  async (kind) => {
+    const { proxy, url } = await proxyPostgres(inject("postgresUrl"));
+    const { sql, close } = openDatabase(url, { max: 8 });
+    onTestFinished(() => close().then(() => proxy.cut()));
+    let asked = 0;
+    const ask = async (on: typeof sql | TransactionSql) => {
+      const number = ++asked;
+      expect(await on`select ${number}::int as number`).toEqual([{ number }]);
+    };
+    const work = () =>
+      kind === "statements"
+        ? ask(sql)
+        : sql.begin(async (transaction) => {
+            await ask(transaction);
+            await ask(transaction);
+          });
+    const codes = new Set<unknown>();
+    let isOver = false;
+    let done = 0;
+    let tries = 0;
+    /** Asks again at once, before the connection's end is known everywhere; now and then timers get their turn. */
+    const person = async () => {
+      while (!isOver) {
+        await work().then(
+          () => (done += 1),
+          (error: unknown) => codes.add((error as { code?: unknown }).code ?? error),
+        );
+        if (++tries % 100 === 0) await new Promise(setImmediate);
+      }
+    };
+    const people = Array.from({ length: 16 }, person);
+    for (let n = 0; n < 20; n++) {
+      const before = done;
+      await expect.poll(() => done, { timeout: 4000, interval: 20 }).toBeGreaterThan(before + 20);
+      proxy.drop();
+    }
+    const before = done;
+    await expect.poll(() => done, { timeout: 4000 }).toBeGreaterThan(before + 20);
+    isOver = true;
+    await Promise.all(people);
+    // Long enough that each connection gets one.
+    await Promise.all(Array.from({ length: 16 }, () => sql`select pg_sleep(0.1)`));
+    expect([...codes].filter((code) => code !== "CONNECTION_CLOSED" && code !== "ECONNRESET")).toEqual([]);
+  },
+);

@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import {
   copyFileSync,
   existsSync,
@@ -14,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { script, temporaryFolder } from "./support.ts";
 
-const SETUP = fileURLToPath(new URL("../../local/setup.mjs", import.meta.url));
+const LOCAL = fileURLToPath(new URL("../../local/", import.meta.url));
 
 type Clone = {
   readonly folder: string;
@@ -34,7 +33,12 @@ function clone(needs = ">=20.19.0"): Clone {
   writeFileSync(join(folder, "package.json"), JSON.stringify({ engines: { node: needs } }));
   lockOf(folder, "1.0.0");
   mkdirSync(join(folder, "local"));
-  copyFileSync(SETUP, join(folder, "local", "setup.mjs"));
+  for (const name of ["setup.mjs", "patches.mjs"])
+    copyFileSync(join(LOCAL, name), join(folder, "local", name));
+  // npm replaces the other node_modules.
+  mkdirSync(join(folder, "local", "node_modules"));
+  symlinkSync(join(LOCAL, "../node_modules/diff"), join(folder, "local", "node_modules", "diff"));
+  mkdirSync(join(folder, "patches"));
   return {
     folder,
     bin,
@@ -148,13 +152,46 @@ test("any other failure of npm is shown without a stack", async () => {
   expect(output).not.toContain("ci.js");
 });
 
-test("the stamp is a hash of the platform and the lock file", async () => {
+/** A package's file as npm installs it, and a patch of its first line. */
+const INSTALLED = "export const a = 1;\nexport const b = 2;\n";
+const patchTo = (line: string) =>
+  [
+    "--- node_modules/left/index.js",
+    "+++ node_modules/left/index.js",
+    "@@ -1,2 +1,2 @@",
+    "-export const a = 1;",
+    `+${line}`,
+    " export const b = 2;\n",
+  ].join("\n");
+
+test("packages are patched once they are installed, and installed again for another patch", async () => {
   const here = clone();
-  npm(here, "mkdir -p node_modules");
-  await here.setUp();
-  const stamp = readFileSync(join(here.folder, "node_modules", ".bedrock-setup"), "utf8");
-  const lock = readFileSync(join(here.folder, "package-lock.json"), "utf8");
-  expect(stamp).toBe(
-    createHash("sha256").update(`${process.platform} ${process.arch} ${lock}`).digest("hex"),
-  );
+  const file = join(here.folder, "node_modules", "left", "index.js");
+  const install = `mkdir -p node_modules/left; printf '${INSTALLED.replaceAll("\n", "\\n")}' > node_modules/left/index.js`;
+  npm(here, install);
+  const patch = join(here.folder, "patches", "left+1.0.0.patch");
+  writeFileSync(patch, patchTo("export const a = 3;"));
+  expect(await here.setUp()).toMatchObject({ code: 0 });
+  expect(readFileSync(file, "utf8")).toBe("export const a = 3;\nexport const b = 2;\n");
+  expect(await here.setUp()).toEqual({ code: 0, output: "" });
+
+  writeFileSync(patch, patchTo("export const a = 4;"));
+  expect(await here.setUp()).toMatchObject({ code: 0 });
+  expect(readFileSync(file, "utf8")).toBe("export const a = 4;\nexport const b = 2;\n");
+  expect(here.npmRuns()).toEqual(["ci", "ci"]);
+});
+
+test("a patch that is made already is fine; one that does not fit is said, with what to do", async () => {
+  const here = clone();
+  const left = join(here.folder, "node_modules", "left");
+  npm(here, `mkdir -p ${left}; echo "export const a = 5;" > ${left}/index.js`);
+  writeFileSync(join(here.folder, "patches", "left+1.0.0.patch"), patchTo("export const a = 3;"));
+  expect(await here.setUp()).toEqual({
+    code: 1,
+    output: expect.stringContaining(
+      "patches/left+1.0.0.patch does not fit the installed package. Remove node_modules and start again.",
+    ) as string,
+  });
+  npm(here, `mkdir -p ${left}; printf 'export const a = 3;\\nexport const b = 2;\\n' > ${left}/index.js`);
+  expect(await here.setUp()).toMatchObject({ code: 0 });
 });
