@@ -55,7 +55,7 @@ export function ApprovalCard({
 
   return (
     <section className="approve" aria-labelledby="approval-title">
-      <h3 id="approval-title">The agent asks to leave Restricted mode</h3>
+      <h2 id="approval-title">The agent asks to leave Restricted mode</h2>
       <blockquote>{state.reason}</blockquote>
       <ul>
         <li>From then on its commands have your rights and the network, in this conversation.</li>

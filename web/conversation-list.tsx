@@ -67,7 +67,7 @@ export function ConversationList({
       {items.length === 0 ? (
         <p className="quiet nothing">{nothing(list, search)}</p>
       ) : (
-        <VList className="items" role="list">
+        <VList className="items">
           {items.map((item) =>
             item.kind === "heading" ? (
               <h2 key={item.group}>{HEADINGS[item.group]}</h2>
@@ -157,7 +157,7 @@ const Entry = memo(function Entry({ conversation, isSelected, now, hide }: Entry
   const phase = phaseOf(state);
   const [isRenaming, setRenaming] = useState(false);
   return (
-    <div role="listitem" className="entry" aria-current={isSelected ? "page" : undefined}>
+    <div className="entry" aria-current={isSelected ? "page" : undefined}>
       {isRenaming ? (
         <Rename conversation={conversation} onDone={() => setRenaming(false)} />
       ) : (

@@ -27,9 +27,9 @@ export function ExhaustedCard({ conversation, state }: Props) {
   };
   return (
     <section className="exhausted" aria-labelledby="exhausted-title">
-      <h3 id="exhausted-title">The context is used up</h3>
+      <h2 id="exhausted-title">The context is used up</h2>
       {state.source === "model" ? (
-        <Markdown text={state.summary} streaming={false} />
+        <Markdown text={state.summary} streaming={false} headingLevel={3} />
       ) : (
         <p>{state.summary}</p>
       )}

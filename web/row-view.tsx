@@ -130,8 +130,8 @@ const Aside = memo(function Aside({ message }: { readonly message: Of<"system"> 
 const Summary = memo(function Summary({ text }: { readonly text: string }) {
   return (
     <section className="summary-card" aria-label="Summary">
-      <h3>Summary</h3>
-      <Markdown text={text} streaming={false} />
+      <h2>Summary</h2>
+      <Markdown text={text} streaming={false} headingLevel={3} />
     </section>
   );
 });

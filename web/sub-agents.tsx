@@ -19,12 +19,12 @@ export function SubAgents({ call, conversation }: Props) {
     call.outcome?.output.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n") ?? "";
   return (
     <section className="sub-agents" aria-label="Sub-agents">
-      <h3>
+      <h2>
         {counted(tasks.length, "sub-agent")}
         {call.outcome !== null && call.outcome.status !== "completed" && (
           <span className="bad"> · {call.outcome.status}</span>
         )}
-      </h3>
+      </h2>
       <div className="agents">
         {tasks.map((task, index) => {
           const id = ids[index];

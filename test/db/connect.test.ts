@@ -54,8 +54,9 @@ test.for(["statements", "transactions"] as const)(
   "%s that all fail at once, again and again, end neither the process nor a connection for good, and get no other's answer",
   async (kind) => {
     const { proxy, url } = await proxyPostgres(inject("postgresUrl"));
-    const { sql, close } = openDatabase(url, { max: 8 });
-    onTestFinished(() => close().then(() => proxy.cut()));
+    const database = openDatabase(url, { max: 8 });
+    const { sql } = database;
+    onTestFinished(() => database.close().then(() => proxy.cut()));
     let asked = 0;
     const ask = async (on: typeof sql | TransactionSql) => {
       const number = ++asked;

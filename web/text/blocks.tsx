@@ -9,7 +9,7 @@ import { PlainPieces } from "./plain.tsx";
 import { useScrolls } from "./use-scrolls.ts";
 
 /** The level of a text's highest headings in the page's outline. */
-export const HeadingLevel = createContext(3);
+export const HeadingLevel = createContext(2);
 
 /** The blocks of a whole text. */
 export const Blocks = ({ blocks }: { readonly blocks: readonly Block[] }): ReactElement => (

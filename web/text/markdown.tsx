@@ -14,7 +14,7 @@ import { Plain } from "./plain.tsx";
 export const Markdown = memo(function Markdown({
   text,
   streaming,
-  headingLevel = 3,
+  headingLevel = 2,
 }: {
   readonly text: string;
   readonly streaming: boolean;
