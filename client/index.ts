@@ -9,5 +9,7 @@ export type { Conversation, ConversationEvent, ListEvent, Message, State } from 
 export type { ListedConversation, ListModel } from "./list-model.ts";
 export type { LiveAnswer, LiveBlock, LiveOutput } from "./live-text.ts";
 export { Models } from "./models.ts";
+export { phaseOf } from "./phase.ts";
+export type { Phase } from "./phase.ts";
 export type { Change } from "./models.ts";
 export type { Link } from "./stream.ts";

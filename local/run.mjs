@@ -11,6 +11,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { buildClient } from "./build-client.mjs";
 import { buildPage } from "./build-web.mjs";
 import { closeInherited } from "./descriptors.mjs";
 import { SecretError, takeSecrets } from "./secrets.mjs";
@@ -42,7 +43,7 @@ if (program !== COMPILE_ONLY && !PROGRAMS.includes(program))
 const secrets = secretsBy(option === "--secrets-fd=3" ? 3 : null);
 closeInherited();
 const folder = await compiled();
-if (program === COMPILE_ONLY || program === "local/main.ts") await ensurePage();
+if (program === COMPILE_ONLY || program === "local/main.ts") await ensureForClients();
 if (program !== COMPILE_ONLY) {
   process.setSourceMapsEnabled(true);
   const { main } = await import(pathToFileURL(join(folder, program.replace(/\.ts$/, ".mjs"))).href);
@@ -59,9 +60,10 @@ function secretsBy(fd) {
   }
 }
 
-/** `npm start` goes on without a new page: everything else works. */
-async function ensurePage() {
+/** The page, and the client for other programs. `npm start` goes on without them: everything else works. */
+async function ensureForClients() {
   const problem = await buildPage((line) => console.log(line));
+  if (problem === null) await buildClient();
   if (problem === null) return;
   console.error(problem);
   if (program === COMPILE_ONLY) process.exit(1);

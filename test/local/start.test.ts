@@ -32,6 +32,20 @@ async function followReadme(url: string, cwd: string): Promise<string> {
   return stdout;
 }
 
+/** Runs the program of README.md as it stands there; resolves with what it prints. */
+async function followProgram(url: string): Promise<string> {
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  const [, program = ""] = /^```js\n(.*?)^```$/ms.exec(readme) ?? [];
+  expect(program.split("\n").length).toBeLessThan(16);
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--input-type=module", "--eval", program.replace("http://127.0.0.1:3000", url)],
+    // The package's own name leads to its entry here.
+    { cwd: ROOT, timeout: SLOW },
+  );
+  return stdout;
+}
+
 describe("npm start", () => {
   test(
     "answers when it prints ready, refuses a second start, replaces killed processes, and leaves nothing running",
@@ -62,6 +76,8 @@ describe("npm start", () => {
       expect(readFileSync(join(folder, "notes.txt"), "utf8")).toBe("hello\n");
       expect(said).toContain('"kind":"ai_block"');
       expect(said.match(/"kind":"completed","result":"Here is what I saw/g)).toHaveLength(2);
+
+      expect(await followProgram(first.url)).toContain("Here is what I saw");
 
       const before = processesOf(dataDir);
       expect(Object.keys(before).sort()).toEqual(["api", "postgres", "scripted", "temporal", "worker"]);
