@@ -355,7 +355,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
     await held.reached;
     return {
       ...(await childOf(stack, conversations, id)),
-      shows: ["A sub-agent of another conversation.", "Slow", "Half", "A sub-agent takes no messages."],
+      shows: ["A sub-agent of Begin..", "Slow", "Half", "A sub-agent takes no messages."],
       says: "writes",
       goOn: () => Promise.resolve(held.release()),
       ends: { shows: "Whole.", says: "done" },
@@ -370,7 +370,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
       ...(await childOf(stack, conversations, id)),
       shows: ["Fast", "Forty-two."],
       says: "done",
-      goOn: (page) => page.getByRole("link", { name: "another conversation" }).click(),
+      goOn: (page) => on(page).transcript.getByRole("link", { name: "Begin." }).click(),
       ends: READY,
     };
   },
@@ -383,7 +383,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
       ...(await childOf(stack, conversations, id)),
       shows: ["Vain", "The provider refused the request: It will not do."],
       says: "request refused",
-      goOn: (page) => page.getByRole("link", { name: "another conversation" }).click(),
+      goOn: (page) => on(page).transcript.getByRole("link", { name: "Begin." }).click(),
       ends: READY,
     };
   },
