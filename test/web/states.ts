@@ -10,7 +10,7 @@ import { onTestFinished } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { answer, fail, rateLimited, say, text, thinking, toolCall } from "../../local/scripted/script.ts";
 import { at as pathOf } from "../api/person.ts";
-import { Conversations, on } from "./conversations.ts";
+import { Conversations, decide, on } from "./conversations.ts";
 import type { Stack } from "./stack.ts";
 
 export type Met = {
@@ -174,13 +174,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
       ...met,
       shows: ["I ask.", "The agent asks to leave Restricted mode", "To **write** a file."],
       says: "waits for you",
-      // A press counts only when the card has been there for a moment.
-      goOn: async (page) => {
-        while ((await conversations.stateOf(met.id)) === "awaiting_mode_approval")
-          await on(page)
-            .deny.click({ timeout: 500 })
-            .catch(() => undefined);
-      },
+      goOn: (page) => decide(page, "deny"),
       ends: READY,
     };
   },
