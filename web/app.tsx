@@ -4,6 +4,7 @@ import { Attention } from "./attention.tsx";
 import { ConversationPage } from "./conversation-page.tsx";
 import { ConversationList } from "./conversation-list.tsx";
 import { NewConversation } from "./new-conversation.tsx";
+import { NewVersion } from "./new-version.tsx";
 import { useRoute } from "./route.ts";
 import { openSession, SessionProvider, storedToken, storeToken } from "./session.tsx";
 import { Toasts } from "./toasts.tsx";
@@ -45,6 +46,7 @@ function Page({ onToken }: { readonly onToken: (token: string) => void }) {
       ) : (
         <NewConversation onOpenList={openList} />
       )}
+      <NewVersion />
       <Toasts />
     </div>
   );
