@@ -163,13 +163,13 @@ function keepsAnswer(state: State, answer: LiveAnswer | null): boolean {
     case "llm_requesting":
     case "awaiting_continuation":
       return state.requestId === answer?.requestId && state.retry === null;
-    case "cancelling":
-      return state.stopping === "request";
     case "awaiting_llm":
     case "tool_executing":
     case "awaiting_mode_approval":
     case "awaiting_sub_agents":
       return true;
+    // Its request is stopped. The server tells nothing of it to those who come now, either.
+    case "cancelling":
     case "idle":
     case "error":
     case "context_exhausted":

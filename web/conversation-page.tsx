@@ -6,6 +6,7 @@ import { ApprovalCard } from "./approval-card.tsx";
 import { Announcer } from "./announcer.tsx";
 import { Composer } from "./composer.tsx";
 import { ExhaustedCard } from "./exhausted-card.tsx";
+import { QueueView } from "./queue-view.tsx";
 import { RequestsView } from "./requests-view.tsx";
 import { conversationRoute, linkTo, type Route } from "./route.ts";
 import { useStop } from "./run-control.ts";
@@ -112,7 +113,11 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
           <p className="box read-only">
             A sub-agent takes no messages. Its conversation can only be read, and stopped.
           </p>
-        ) : state.kind === "context_exhausted" ? null : (
+        ) : state.kind === "context_exhausted" ? (
+          <div className="box">
+            <QueueView conversation={conversation} onEdit={null} />
+          </div>
+        ) : (
           <Composer key={id} model={model} stopping={stopping} />
         )}
         <StateLine model={model} isStopping={stopping.isStopping} />
@@ -148,12 +153,16 @@ function Header({ model: { conversation }, view, onOpenList }: Parameters<typeof
 /** Where the conversation comes from. */
 function Beginning({ model: { conversation } }: { readonly model: LoadedConversation }) {
   const { continuedFrom, parentId } = conversation;
+  const list = useList();
   const origin = parentId ?? continuedFrom;
   if (origin === null) return null;
   return (
     <p className="quiet">
       {parentId === null ? "Continues " : "A sub-agent of "}
-      <a {...linkTo(conversationRoute(origin))}>another conversation</a>.
+      <a {...linkTo(conversationRoute(origin))}>
+        {list.conversations.get(origin)?.title ?? "another conversation"}
+      </a>
+      .
     </p>
   );
 }
