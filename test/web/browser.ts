@@ -9,7 +9,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 import { expect, test as base } from "vitest";
-import { findChromium } from "./chromium.ts";
+import { findChromium, QUIET } from "./chromium.ts";
 
 export type Visitor = {
   /** The profile. Tabs in it share storage and workers. */
@@ -30,16 +30,6 @@ export const hasNoBrowser = program === null;
 
 /** Hosts that Chromium asks of its own accord, which no switch ends for good. Of a page, Playwright would report them. */
 const OWN = /^(https?:\/\/)?([\w-]+\.)*(google|googleapis|gstatic|gvt1)\.com[:/]/;
-
-const QUIET = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 
 /** A test with a `visitor`. */
 export const browserTest = base
