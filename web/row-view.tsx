@@ -47,7 +47,8 @@ export function RowView({ row, conversation, output }: Props) {
         </div>
       );
     case "summary":
-      return <Summary text={row.message.content[0].summary} />;
+      // The card at the end of the conversation shows it.
+      return state.kind === "context_exhausted" ? null : <Summary text={row.message.content[0].summary} />;
     case "run_stop":
       return <RunStop message={row.message} />;
   }
@@ -142,10 +143,12 @@ const RunStop = memo(function RunStop({ message }: { readonly message: Of<"run_s
   const at = new Date(message.createdAt);
   return (
     <div className="stop">
-      {REASONS[message.content[0].reason]} ·{" "}
-      <time dateTime={message.createdAt} title={at.toLocaleString()}>
-        {at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}
-      </time>
+      <span>
+        {REASONS[message.content[0].reason]} ·{" "}
+        <time dateTime={message.createdAt} title={at.toLocaleString()}>
+          {at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}
+        </time>
+      </span>
     </div>
   );
 });

@@ -6,6 +6,7 @@
 import { expect } from "vitest";
 import { readPage } from "../../api/page-files.ts";
 import { serve } from "../../api/serve.ts";
+import { Models } from "../../llm/models.ts";
 import { buildPage } from "../../local/build-web.mjs";
 import { startApiOn, type TestApi } from "../api/support.ts";
 import { startSystem, type System, type SystemOptions } from "../support/system.ts";
@@ -46,7 +47,12 @@ async function startStack({ apiToken = null, ...options }: StackOptions) {
   const problem = await buildPage(() => undefined);
   if (problem !== null) throw new Error(problem);
   const system = await startSystem(options);
-  const api = startApiOn(system, { apiToken, page: readPage() });
+  const { scriptedModel: scripted, model: defaultModel } = system.config;
+  const models = new Models({ scripted });
+  const api = startApiOn(system, {
+    ...{ apiToken, page: readPage(), scripted, defaultModel },
+    models: () => Promise.resolve(models),
+  });
   const requests: string[] = [];
   const listening = await serve(
     (request) => {
