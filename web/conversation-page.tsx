@@ -6,6 +6,7 @@ import { ApprovalCard } from "./approval-card.tsx";
 import { Announcer } from "./announcer.tsx";
 import { Composer } from "./composer.tsx";
 import { ExhaustedCard } from "./exhausted-card.tsx";
+import { MAIN } from "./focus.ts";
 import { QueueView } from "./queue-view.tsx";
 import { RequestsView } from "./requests-view.tsx";
 import { conversationRoute, linkTo, type Route } from "./route.ts";
@@ -13,6 +14,7 @@ import { useStop } from "./run-control.ts";
 import { ScriptedBanner } from "./scripted-banner.tsx";
 import { useSession } from "./session.tsx";
 import { StateLine } from "./state-line.tsx";
+import { StopButton } from "./stop-button.tsx";
 import { shortPath } from "./text/format.ts";
 import { tellError } from "./toasts.tsx";
 import { TranscriptView } from "./transcript-view.tsx";
@@ -31,7 +33,7 @@ export function ConversationPage({ id, view, onOpenList }: Props) {
   switch (model.kind) {
     case "loading":
       return (
-        <main className="centred" aria-busy="true">
+        <main id={MAIN} tabIndex={-1} className="centred" aria-busy="true">
           <p className="quiet">
             {link.kind === "lost" ? "The server cannot be reached." : "Reading the conversation …"}
           </p>
@@ -39,7 +41,7 @@ export function ConversationPage({ id, view, onOpenList }: Props) {
       );
     case "gone":
       return (
-        <main className="centred">
+        <main id={MAIN} tabIndex={-1} className="centred">
           <p>This conversation is not there. It may have been deleted.</p>
           <a className="button" {...linkTo({ kind: "new" })}>
             Start a new one
@@ -92,7 +94,7 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
   }, [call, shared, id, first]);
 
   return (
-    <main>
+    <main id={MAIN} tabIndex={-1}>
       <Header model={model} view={view} onOpenList={onOpenList} />
       {view === "requests" ? (
         <RequestsView model={model} loadEarlier={loadEarlier} />
@@ -104,15 +106,16 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
           after={<Ending model={model} />}
         />
       )}
-      <footer>
+      <footer data-focus-home="composer">
         {conversation.scripted && conversation.parentId === null && messages.length < 8 && (
           <ScriptedBanner conversation={conversation} />
         )}
         <WrapUp model={model} />
         {conversation.parentId !== null ? (
-          <p className="box read-only">
-            A sub-agent takes no messages. Its conversation can only be read, and stopped.
-          </p>
+          <div className="box read-only">
+            <p>A sub-agent takes no messages. Its conversation can only be read, and stopped.</p>
+            <StopButton stopping={stopping} />
+          </div>
         ) : state.kind === "context_exhausted" ? (
           <div className="box">
             <QueueView conversation={conversation} onEdit={null} />

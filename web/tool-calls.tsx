@@ -45,11 +45,14 @@ export const ToolGroup = memo(function ToolGroup({ conversationId, cwd, row, sta
   // The person's own choice wins. Without one, what runs, what failed and what changed files is open.
   const [chosen, setChosen] = useState<boolean | null>(null);
   const isOpen = chosen ?? (isRunning || failures.length > 0 || hasDiff);
+  // The card of the approval says it.
+  if (running.every((one) => one?.kind === "asks")) return null;
   return (
     <section className="group" aria-label={titleOf(row)}>
       <button className="summary" aria-expanded={isOpen} onClick={() => setChosen(!isOpen)}>
         <span aria-hidden="true">{isOpen ? "▾" : "▸"}</span> <b>{titleOf(row)}</b>
-        <span className="names">{namesOf(row, cwd)}</span>
+        {/* Open, each call says it. */}
+        <span className="names">{isOpen ? "" : namesOf(row, cwd)}</span>
         <span className="space" />
         <GroupStatus calls={calls} running={running} />
       </button>
@@ -203,10 +206,12 @@ type CallProps = {
 const CallView = memo(function CallView({ conversationId, call, cwd, running, output, isOnly }: CallProps) {
   const { outcome, diffs } = call;
   const subject = subjectOf(call, cwd);
+  // A change has its file in its head.
+  const isChange = diffs.length > 0 && outcome?.status === "completed";
   return (
     <div className="call">
-      <code className="subject">{subject === "" ? call.name : subject}</code>
-      {!isOnly && (
+      {!isChange && <code className="subject">{subject === "" ? call.name : subject}</code>}
+      {!isOnly && !isChange && (
         <span className="st">
           {outcome === null
             ? running !== null && <RunningStatus running={running} />
@@ -215,13 +220,13 @@ const CallView = memo(function CallView({ conversationId, call, cwd, running, ou
       )}
       {inputOf(call)}
       {diffs.map((diff) => (
-        <Diff key={diff.path} diff={diff} />
+        <Diff key={diff.path} diff={diff} base={cwd} />
       ))}
       {output?.parts.map((part, index) => (
         <Output key={index} text={part.text} stream={part.stream} />
       ))}
       {/* The result of a change is its diff. */}
-      {(diffs.length === 0 || outcome?.status !== "completed") &&
+      {!isChange &&
         outcome?.output.map((block, index) =>
           block.type === "text" ? (
             <Output key={index} text={block.text} />

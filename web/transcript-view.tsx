@@ -108,7 +108,7 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
           {hasEarlier ? <p className="quiet earlier">Earlier messages come as you scroll up.</p> : before}
           <Virtualizer ref={handle} scrollRef={scroller} shift={isPrepended}>
             {rows.map((row) => (
-              <div key={row.key} className={`row ${row.kind}`}>
+              <div key={row.key} className="row">
                 <RowView row={row} conversation={conversation} output={output} />
               </div>
             ))}
