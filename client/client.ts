@@ -2,14 +2,12 @@
  * Owns: a client of one server: the calls, and the models that its one event stream keeps up to date. It runs in
  * browsers and in Node.
  */
+import { allConversations } from "./all-conversations.ts";
 import { type Calls, createCalls, type Server } from "./calls.ts";
 import { known } from "./conversation-model.ts";
 import type { Conversation, ConversationEvent, ListEvent } from "./events.ts";
 import { Models } from "./models.ts";
 import { Stream } from "./stream.ts";
-
-/** Conversations of one request for the list. */
-const PAGE = 1_000;
 
 /** What shows a client's models: the client itself, or a page that shares one with other pages. */
 export type View = {
@@ -53,18 +51,8 @@ export function createClient(server: Server, { list = true, onEvent }: ClientOpt
   const models = new Models();
   const holders = new Map<string, number>();
 
-  /** The conversations from a page on; null: from the first. */
-  const pagesFrom = async (cursor: string | null): Promise<Conversation[]> => {
-    const query = { archived: "all" as const, limit: String(PAGE), ...(cursor === null ? {} : { cursor }) };
-    const { conversations, nextCursor } = await calls.persist((routes) =>
-      routes.conversations.$get({ query }),
-    );
-    // The same type: hono only writes "any JSON value" in another way.
-    const page = conversations as Conversation[];
-    return [...page, ...(nextCursor === null ? [] : await pagesFrom(nextCursor))];
-  };
   const readList = async (): Promise<void> => {
-    const conversations = await pagesFrom(null);
+    const conversations = await allConversations(calls.persist, "all");
     const input = { name: "list.loaded", data: { conversations } } as const;
     models.apply({ kind: "list_input", input, now: Date.now() });
   };

@@ -180,10 +180,7 @@ export class Stream {
   }
 
   /** Without a stream that is open, the next connection asks for what is wanted then. */
-  #tell(change: {
-    readonly open?: readonly Opening[];
-    readonly close?: readonly string[];
-  }): void {
+  #tell(change: { readonly open?: readonly Opening[]; readonly close?: readonly string[] }): void {
     const { url, token } = this.#server;
     const streamId = this.#streamId;
     if (streamId === null) return;

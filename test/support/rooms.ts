@@ -28,6 +28,8 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   local: ["machine", "protocol", "sandbox", "db", "api", "config.ts"],
   client: ["machine", "protocol", "api"],
   web: ["machine", "client"],
+  // Of images, only how a format is recognised.
+  cli: ["machine", "images", "local", "client"],
 };
 
 /** Rooms of whose code another has nothing when it runs. */
