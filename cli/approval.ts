@@ -26,6 +26,8 @@ export async function askPerson(
       .join("\n"),
   );
   terminal.tell("If you allow it, its commands have your rights and the network, in this conversation.");
+  // Nothing that is printed then stands in the line of the question.
+  signal.addEventListener("abort", () => errors.write("\n"), { once: true });
   const lines = createInterface({ input, output: errors, terminal: true });
   try {
     const shownAt = performance.now();
@@ -47,6 +49,5 @@ export async function askPerson(
     }
   } finally {
     lines.close();
-    if (signal.aborted) errors.write("\n");
   }
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const modules = fileURLToPath(new URL("../node_modules/.bedrock-setup", import.meta.url));
 if (!existsSync(modules)) {
   console.error(
-    `The packages are not installed. Run once: npm install, then npm run setup, in ${fileURLToPath(new URL("..", import.meta.url))}`,
+    `The packages are not installed. Run once: npm run setup, in ${fileURLToPath(new URL("..", import.meta.url))}`,
   );
   process.exit(1);
 }

@@ -61,6 +61,7 @@ class Chat {
   readonly #waiting: string[] = [];
   #hasInputEnded = false;
   #lastSent: string | null = null;
+  #isObeying = false;
   #prompted: string | null = null;
   #toldApproval: string | null = null;
   #code: ExitCode = EXIT.done;
@@ -73,12 +74,12 @@ class Chat {
   ) {
     this.#client = client;
     this.#id = id;
-    this.#isInteractive = streams.input.isTTY === true && streams.output.isTTY === true;
+    this.#isInteractive = streams.input.isTTY && streams.output.isTTY;
     this.#lines = createInterface({
       input: streams.input,
       output: streams.output,
       terminal: this.#isInteractive,
-      prompt: "› ",
+      prompt: this.#isInteractive ? "› " : "",
     });
     const { input, output, errors } = streams;
     this.#terminal = new Terminal(
@@ -150,7 +151,7 @@ class Chat {
 
   /** Without a terminal a line waits until the run of the line before has ended. */
   #next(): void {
-    if (this.#isInteractive) return;
+    if (this.#isInteractive || this.#isObeying) return;
     const model = this.#client.models.conversation(this.#id);
     if (this.#lastSent !== null) {
       if (model.kind !== "loaded") return;
@@ -178,16 +179,18 @@ class Chat {
   async #obey(line: string): Promise<void> {
     const text = line.trim();
     const [, order, rest = ""] = /^\/(\S+)\s*(.*)$/s.exec(text) ?? [];
+    this.#isObeying = true;
     try {
       if (text === "") return;
-      if (order === undefined) return await this.#send(text, null);
+      if (order === undefined) { await this.#send(text, null); return; }
       await this.#order(order, rest);
     } catch (error) {
       this.#terminal.tell((error as Error).message, "red");
       this.#code = exitCodeOf(error);
     } finally {
+      this.#isObeying = false;
       if (this.#isInteractive) this.#lines.prompt();
-      else if (this.#lastSent === null) queueMicrotask(() => this.#next());
+      else this.#next();
     }
   }
 
@@ -196,18 +199,18 @@ class Chat {
     const param = { id: this.#id };
     switch (order) {
       case "help":
-        return this.#terminal.tell(HELP);
+        { this.#terminal.tell(HELP); return; }
       case "quit":
-        return this.#finish(EXIT.done);
+        { this.#finish(EXIT.done); return; }
       case "follow":
         return this.#send(rest, "followUp");
       case "image":
         readImage(rest);
         this.#images.push(rest);
-        return this.#terminal.tell(
+        { this.#terminal.tell(
           `The next message has ${this.#images.length === 1 ? "an image" : "images"}.`,
           "dim",
-        );
+        ); return; }
       case "stop":
         await call((routes) => routes.conversations[":id"].cancel.$post({ param, json: { queue: "hold" } }));
         return;
@@ -221,12 +224,12 @@ class Chat {
         await call((routes) =>
           routes.conversations[":id"].mode.$post({ param, json: { mode: "restricted" } }),
         );
-        return this.#terminal.tell("Restricted.", "dim");
+        { this.#terminal.tell("Restricted.", "dim"); return; }
       case "wrap-up":
         await call((routes) => routes.conversations[":id"].continuation.$post({ param }));
         return;
       default:
-        return this.#terminal.tell(`There is no /${order}. /help says what there is.`, "yellow");
+        { this.#terminal.tell(`There is no /${order}. /help says what there is.`, "yellow"); return; }
     }
   }
 
@@ -234,7 +237,7 @@ class Chat {
     const model = this.#client.models.conversation(this.#id);
     const state = model.kind === "loaded" ? model.conversation.state : null;
     if (state?.kind !== "awaiting_mode_approval")
-      return this.#terminal.tell("Nothing waits for an approval.");
+      { this.#terminal.tell("Nothing waits for an approval."); return; }
     const json = { decision, toolCallId: state.toolCall.id };
     await this.#client.call((routes) =>
       routes.conversations[":id"].approval.$post({ param: { id: this.#id }, json }),

@@ -26,7 +26,7 @@ async function allMessages({ call }: Calls, id: string): Promise<readonly Messag
 }
 
 /** The conversation as a person reads it. Pure. */
-export function markdownOf(conversation: Conversation, messages: readonly Message[]): string {
+function markdownOf(conversation: Conversation, messages: readonly Message[]): string {
   const { title, cwd, model, id, createdAt } = conversation;
   const head = `# ${title}\n\n${cwd} · ${model} · ${createdAt.slice(0, 10)} · ${id}`;
   const rows = new Transcript().rowsOf(messages).map(rowText);
@@ -92,6 +92,6 @@ export async function cycles(
   const answer = await calls.call((routes) =>
     routes.conversations[":id"].cycles.$get({ param: { id }, query: { view } }),
   );
-  if (isJson) return terminal.data(JSON.stringify(answer));
+  if (isJson) { terminal.data(JSON.stringify(answer)); return; }
   for (const cycle of answer.cycles) terminal.data(JSON.stringify(cycle, null, 2));
 }

@@ -49,6 +49,14 @@ export function follow(options: FollowOptions): Promise<Followed> {
   });
 }
 
+type Asked = {
+  readonly toolCallId: string;
+  /** Takes the question back. */
+  readonly question: AbortController;
+  /** The person has not answered yet. */
+  isOpen: boolean;
+};
+
 class Following {
   readonly #options: FollowOptions;
   readonly #done: (followed: Followed) => void;
@@ -56,8 +64,8 @@ class Following {
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #onInterrupt = (): void => this.#interrupt();
   #lostTimer: NodeJS.Timeout | null = null;
-  /** The call whose approval was dealt with, and what takes the question back. */
-  #asked: { readonly toolCallId: string; readonly question: AbortController } | null = null;
+  /** The approval that was dealt with. */
+  #asked: Asked | null = null;
   #stopping: "interrupt" | "timeout" | null = null;
   #isOver = false;
 
@@ -81,13 +89,13 @@ class Following {
   }
 
   #look(): void {
-    if (this.#isOver) return;
     const { client, id } = this.#options;
     this.#seeLink(client.models.link);
-    if (!this.#isOver) this.#seeModel(client.models.conversation(id));
+    this.#seeModel(client.models.conversation(id));
   }
 
   #seeLink(link: Link): void {
+    if (this.#isOver) return;
     const { terminal, patience } = this.#options;
     switch (link.kind) {
       case "connecting":
@@ -112,29 +120,34 @@ class Following {
   }
 
   #seeModel(model: ConversationModel): void {
+    if (this.#isOver) return;
     const { terminal, printer, messageId } = this.#options;
     if (model.kind === "gone") {
       terminal.tell("The conversation was deleted.", "red");
       return this.#finish(EXIT.failed, null);
     }
     if (model.kind === "loading") return;
+    const { state } = model.conversation;
+    const approval = state.kind === "awaiting_mode_approval" && model.isSynced ? state : null;
+    if (this.#asked !== null && this.#asked.toolCallId !== approval?.toolCall.id) this.#takeBack(this.#asked);
     printer?.print(model);
     const outcome = outcomeOf(model, messageId);
     if (outcome !== null) return this.#finish(this.#codeOf(outcome), outcome);
-    const { state } = model.conversation;
-    const approval = state.kind === "awaiting_mode_approval" && model.isSynced ? state : null;
-    if (this.#asked !== null && this.#asked.toolCallId !== approval?.toolCall.id) {
-      this.#asked.question.abort();
-      this.#asked = null;
-    }
     if (approval !== null && this.#asked === null) this.#seeApproval(approval);
+  }
+
+  #takeBack({ question, isOpen }: Asked): void {
+    question.abort();
+    this.#asked = null;
+    if (isOpen && this.#stopping === null) this.#options.terminal.tell("Decided elsewhere.", "dim");
   }
 
   #seeApproval(approval: Approval): void {
     const { onApproval, terminal, id } = this.#options;
     const question = new AbortController();
     const toolCallId = approval.toolCall.id;
-    this.#asked = { toolCallId, question };
+    const asked: Asked = { toolCallId, question, isOpen: onApproval === "ask" };
+    this.#asked = asked;
     const tell = () => {
       terminal.tell(`The agent asks to leave Restricted mode: ${approval.reason}`, "yellow");
       terminal.tell(`Allow it with: bedrock approve ${id}`);
@@ -150,8 +163,8 @@ class Following {
         return this.#decide("deny", toolCallId);
       case "ask":
         void this.#options.ask(approval, question.signal).then((decision) => {
-          if (decision !== null) return this.#decide(decision, toolCallId);
-          if (!this.#isOver && this.#stopping === null) terminal.tell("Decided elsewhere.", "dim");
+          asked.isOpen = false;
+          if (decision !== null) this.#decide(decision, toolCallId);
         });
     }
   }

@@ -32,7 +32,10 @@ export function outcomeOf(model: LoadedConversation, messageId: string | null): 
     if (!queue.some((queued) => queued.messageId === messageId)) return null;
     return queueHeld === null || isAtWork(state) ? null : { kind: "held", reason: queueHeld };
   }
-  return endOf(messages.slice(place).find(isEnd), state);
+  const end = messages.slice(place).find(isEnd);
+  // What belongs to the run's end comes after its message. But another run may begin at once.
+  const isLast = messages.at(-1) === end;
+  return isLast && isAtWork(state) ? null : endOf(end, state);
 }
 
 type Message = LoadedConversation["messages"][number];

@@ -16,7 +16,7 @@ import type { Terminal } from "./terminal.ts";
 
 export type Format = "text" | "json" | "stream-json";
 
-export type FollowFlags = {
+type FollowFlags = {
   readonly format: Format;
   readonly onApproval: OnApproval;
   readonly ask: Ask;
@@ -153,7 +153,7 @@ function reportOf({ conversation, messages }: LoadedConversation, { code, outcom
   const answer = messages.findLast(({ type }) => type === "agent");
   const text =
     answer?.type === "agent"
-      ? answer.content.map((block) => (block.type === "text" ? String(block["text"]) : "")).join("")
+      ? answer.content.map(({ text }) => (typeof text === "string" ? text : "")).join("")
       : "";
   return {
     conversationId: id,
@@ -192,7 +192,10 @@ function tellEnd(terminal: Terminal, id: string, { code, outcome }: Followed): v
           "yellow",
         );
       return;
-    default:
+    case EXIT.done:
+    case EXIT.waits:
+    case EXIT.usage:
+    case EXIT.unauthorized:
       return;
   }
 }

@@ -10,17 +10,23 @@ const DEFAULT_URL = "http://127.0.0.1:3000";
 
 /** @throws UsageError */
 export function serverOf(env: Env): Server {
-  const given = env["BEDROCK_URL"] || DEFAULT_URL;
+  const given = settingOf(env, "BEDROCK_URL") ?? DEFAULT_URL;
   if (!/^https?:\/\/[^/]+/.test(given) || !URL.canParse(given))
     throw new UsageError(`BEDROCK_URL is no address of a server: ${given}. It looks like ${DEFAULT_URL}.`);
   return { url: given.replace(/\/+$/, ""), token: tokenOf(env) };
 }
 
+/** Null: it is not set, or empty. */
+function settingOf(env: Env, name: string): string | null {
+  const value = env[name] ?? "";
+  return value === "" ? null : value;
+}
+
 function tokenOf(env: Env): string | null {
-  const file = env["BEDROCK_TOKEN_FILE"];
-  if (file === undefined || file === "") return env["BEDROCK_TOKEN"] || null;
+  const file = settingOf(env, "BEDROCK_TOKEN_FILE");
+  if (file === null) return settingOf(env, "BEDROCK_TOKEN");
   try {
-    return readFileSync(file, "utf8").trim() || null;
+    return readFileSync(file, "utf8").trim();
   } catch (error) {
     throw new UsageError(`BEDROCK_TOKEN_FILE can not be read: ${(error as Error).message}.`);
   }

@@ -92,9 +92,9 @@ export class Terminal {
  * The text without characters that steer a terminal, or write it in another order than it has. They become visible:
  * `\x1b`, `\u202e`.
  */
-export function visible(text: string): string {
+function visible(text: string): string {
   return text.replaceAll("\r\n", "\n").replaceAll(
-    // eslint-disable-next-line no-control-regex -- these are what it is about
+     
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
     (character) => {
       const code = character.charCodeAt(0);

@@ -19,6 +19,9 @@ export type View = {
   readonly end: () => void;
 };
 
+/** Events that say where a stream stands. They come with the cursor of the last durable event before. */
+const OF_STREAM: ReadonlySet<string> = new Set(["snapshot", "synced", "resync"]);
+
 export type Client = Omit<View, "open"> &
   Calls & {
     /**
@@ -70,7 +73,7 @@ export function createClient(server: Server, { list = true, onEvent }: ClientOpt
     onLink: (link) => models.apply({ kind: "link", link }),
     onListEvent: list ? onListEvent : null,
     onConversationEvent: (id, input, cursor) => {
-      onEvent?.(id, input, cursor === null ? null : Number(cursor));
+      onEvent?.(id, input, cursor === null || OF_STREAM.has(input.name) ? null : Number(cursor));
       models.apply({ kind: "conversation_input", id, input, now: Date.now() });
     },
   });

@@ -188,8 +188,12 @@ async function reachable(address: string, setting: string) {
   const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(address) ?? [];
   const answers = await new Promise<boolean>((resolve) => {
     const socket = createConnection({ host, port: Number(port), timeout: PATIENCE });
-    for (const event of ["error", "timeout"]) socket.once(event, () => (socket.destroy(), resolve(false)));
-    socket.once("connect", () => (socket.destroy(), resolve(true)));
+    const end = (isThere: boolean) => () => {
+      socket.destroy();
+      resolve(isThere);
+    };
+    for (const event of ["error", "timeout"]) socket.once(event, end(false));
+    socket.once("connect", end(true));
   });
   return answers
     ? ok(`answers at ${address}`)
