@@ -1,6 +1,6 @@
 /** Owns: asking the person at the terminal for the approval of Restricted mode's end. The answer is No unless they say yes. */
 import { createInterface } from "node:readline";
-import type { Approval } from "./outcome.ts";
+import type { Approval } from "../client/outcome.ts";
 import type { ProcessStreams, Terminal } from "./terminal.ts";
 
 /** Milliseconds. What is typed before was meant for something else. */

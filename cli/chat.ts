@@ -7,7 +7,7 @@ import { createClient, newId, type Client, type Conversation, type Server } from
 import { describeState } from "../client/phase.ts";
 import { EXIT, exitCodeOf, type ExitCode } from "./exit-codes.ts";
 import { readImage } from "./images.ts";
-import { isAtWork, outcomeOf } from "./outcome.ts";
+import { isAtWork, outcomeOf } from "../client/outcome.ts";
 import { Printer } from "./printer.ts";
 import { conversationOf } from "./server.ts";
 import { Terminal, type Output, type ProcessStreams } from "./terminal.ts";
@@ -182,7 +182,10 @@ class Chat {
     this.#isObeying = true;
     try {
       if (text === "") return;
-      if (order === undefined) { await this.#send(text, null); return; }
+      if (order === undefined) {
+        await this.#send(text, null);
+        return;
+      }
       await this.#order(order, rest);
     } catch (error) {
       this.#terminal.tell((error as Error).message, "red");
@@ -198,19 +201,26 @@ class Chat {
     const { call } = this.#client;
     const param = { id: this.#id };
     switch (order) {
-      case "help":
-        { this.#terminal.tell(HELP); return; }
-      case "quit":
-        { this.#finish(EXIT.done); return; }
+      case "help": {
+        this.#terminal.tell(HELP);
+        return;
+      }
+      case "quit": {
+        this.#finish(EXIT.done);
+        return;
+      }
       case "follow":
         return this.#send(rest, "followUp");
       case "image":
         readImage(rest);
         this.#images.push(rest);
-        { this.#terminal.tell(
-          `The next message has ${this.#images.length === 1 ? "an image" : "images"}.`,
-          "dim",
-        ); return; }
+        {
+          this.#terminal.tell(
+            `The next message has ${this.#images.length === 1 ? "an image" : "images"}.`,
+            "dim",
+          );
+          return;
+        }
       case "stop":
         await call((routes) => routes.conversations[":id"].cancel.$post({ param, json: { queue: "hold" } }));
         return;
@@ -224,20 +234,27 @@ class Chat {
         await call((routes) =>
           routes.conversations[":id"].mode.$post({ param, json: { mode: "restricted" } }),
         );
-        { this.#terminal.tell("Restricted.", "dim"); return; }
+        {
+          this.#terminal.tell("Restricted.", "dim");
+          return;
+        }
       case "wrap-up":
         await call((routes) => routes.conversations[":id"].continuation.$post({ param }));
         return;
-      default:
-        { this.#terminal.tell(`There is no /${order}. /help says what there is.`, "yellow"); return; }
+      default: {
+        this.#terminal.tell(`There is no /${order}. /help says what there is.`, "yellow");
+        return;
+      }
     }
   }
 
   async #decide(decision: "approve" | "deny"): Promise<void> {
     const model = this.#client.models.conversation(this.#id);
     const state = model.kind === "loaded" ? model.conversation.state : null;
-    if (state?.kind !== "awaiting_mode_approval")
-      { this.#terminal.tell("Nothing waits for an approval."); return; }
+    if (state?.kind !== "awaiting_mode_approval") {
+      this.#terminal.tell("Nothing waits for an approval.");
+      return;
+    }
     const json = { decision, toolCallId: state.toolCall.id };
     await this.#client.call((routes) =>
       routes.conversations[":id"].approval.$post({ param: { id: this.#id }, json }),

@@ -16,7 +16,10 @@ const SHORT_ID = 13;
 
 export async function list({ terminal, calls, isJson }: Context, archived: boolean): Promise<void> {
   const conversations = await allConversations(calls.call, archived ? "all" : "false");
-  if (isJson) { terminal.data(JSON.stringify({ conversations })); return; }
+  if (isJson) {
+    terminal.data(JSON.stringify({ conversations }));
+    return;
+  }
   if (conversations.length === 0) terminal.tell('There is no conversation yet. Begin one: bedrock run "…"');
   for (const { id, title, cwd, state, mode, updatedAt } of conversations) {
     const at = updatedAt.slice(0, 16).replace("T", " ");
@@ -85,7 +88,10 @@ export async function cancel(
   const answer = await calls.persist((routes) =>
     routes.conversations[":id"].cancel.$post({ param: { id }, json: { queue } }),
   );
-  if (isJson) { terminal.data(JSON.stringify(answer)); return; }
+  if (isJson) {
+    terminal.data(JSON.stringify(answer));
+    return;
+  }
   terminal.tell(answer.state.kind === "cancelling" ? "Stopping." : "Nothing runs any more.");
 }
 
@@ -94,7 +100,10 @@ export async function release({ terminal, calls, isJson }: Context, given: strin
   const answer = await calls.persist((routes) =>
     routes.conversations[":id"].queue.release.$post({ param: { id } }),
   );
-  if (isJson) { terminal.data(JSON.stringify(answer)); return; }
+  if (isJson) {
+    terminal.data(JSON.stringify(answer));
+    return;
+  }
   terminal.tell("What waits goes on.");
 }
 
@@ -111,7 +120,10 @@ export async function decide(
   const answer = await calls.persist((routes) =>
     routes.conversations[":id"].approval.$post({ param: { id }, json }),
   );
-  if (isJson) { terminal.data(JSON.stringify(answer)); return; }
+  if (isJson) {
+    terminal.data(JSON.stringify(answer));
+    return;
+  }
   terminal.tell(
     decision === "approve"
       ? `Allowed: ${state.reason}\nIts commands have your rights now. Back to Restricted: bedrock mode ${id} restricted`
@@ -124,7 +136,10 @@ export async function restrict({ terminal, calls, isJson }: Context, given: stri
   const answer = await calls.persist((routes) =>
     routes.conversations[":id"].mode.$post({ param: { id }, json: { mode: "restricted" } }),
   );
-  if (isJson) { terminal.data(JSON.stringify(answer)); return; }
+  if (isJson) {
+    terminal.data(JSON.stringify(answer));
+    return;
+  }
   terminal.tell("Restricted: its next commands can read, and change nothing.");
 }
 
@@ -133,6 +148,9 @@ export async function wrapUp({ terminal, calls, isJson }: Context, given: string
   const answer = await calls.persist((routes) =>
     routes.conversations[":id"].continuation.$post({ param: { id } }),
   );
-  if (isJson) { terminal.data(JSON.stringify(answer)); return; }
+  if (isJson) {
+    terminal.data(JSON.stringify(answer));
+    return;
+  }
   terminal.tell(`It writes a summary. Then go on with: bedrock new --continue ${id}`);
 }

@@ -1,5 +1,6 @@
 /** Owns: the exit codes of the command line (docs/command-line.md), and the code of an error. */
 import { Refused, Unreachable } from "../client/index.ts";
+import type { Outcome } from "../client/outcome.ts";
 
 export const EXIT = {
   done: 0,
@@ -29,4 +30,18 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (code === "unauthorized") return EXIT.unauthorized;
   if (status === 503) return EXIT.unreachable;
   return status === 404 || status === 422 || status === 413 ? EXIT.usage : EXIT.failed;
+}
+
+export function codeOf(outcome: Outcome): ExitCode {
+  switch (outcome.kind) {
+    case "done":
+      return EXIT.done;
+    case "failed":
+    case "held":
+      return EXIT.failed;
+    case "cancelled":
+      return EXIT.cancelled;
+    case "exhausted":
+      return EXIT.exhausted;
+  }
 }

@@ -92,6 +92,9 @@ export async function cycles(
   const answer = await calls.call((routes) =>
     routes.conversations[":id"].cycles.$get({ param: { id }, query: { view } }),
   );
-  if (isJson) { terminal.data(JSON.stringify(answer)); return; }
+  if (isJson) {
+    terminal.data(JSON.stringify(answer));
+    return;
+  }
   for (const cycle of answer.cycles) terminal.data(JSON.stringify(cycle, null, 2));
 }

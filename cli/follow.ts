@@ -4,8 +4,8 @@
  */
 import type { Client, ConversationModel, Link } from "../client/index.ts";
 import type { Decision } from "./approval.ts";
-import { EXIT, type ExitCode } from "./exit-codes.ts";
-import { codeOf, outcomeOf, type Approval, type Outcome } from "./outcome.ts";
+import { codeOf, EXIT, type ExitCode } from "./exit-codes.ts";
+import { outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
 import type { Printer } from "./printer.ts";
 import type { Terminal } from "./terminal.ts";
 

@@ -1,7 +1,4 @@
 /** Owns: the commands of `bedrock`: their names, options and help, and the exit code of each (docs/command-line.md). */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
 import { text as readAll } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { createCalls, Refused, Unreachable } from "../client/index.ts";
@@ -129,7 +126,18 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
     .description(
       "Starts PostgreSQL, Temporal, the worker and the API, as npm start does. It prints the address.",
     )
-    .action(async () => end(await start(env)));
+    .action(async () => {
+      const { startHere } = await import("./system.ts");
+      end(await startHere(env));
+    });
+
+  program
+    .command("stop")
+    .summary("stops the system, also one that an editor has started")
+    .action(async () => {
+      const { stop } = await import("./system.ts");
+      end(await stop(terminal, env));
+    });
 
   withFollowing(program.command("run"))
     .summary("one prompt: streams, ends")
@@ -317,6 +325,17 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
     });
 
   program
+    .command("acp")
+    .summary("the bridge for editors, on standard input and output")
+    .description(
+      "Speaks the Agent Client Protocol. It starts the system if none answers and BEDROCK_URL is not set.",
+    )
+    .action(async () => {
+      const { acp } = await import("./acp.ts");
+      end(await acp(terminal, streams, env));
+    });
+
+  program
     .command("doctor")
     .summary("what this machine lacks, and what to do")
     .addOption(json())
@@ -342,18 +361,4 @@ async function promptOf(words: readonly string[], { input }: ProcessStreams): Pr
   const prompt = parts.join(" ").trim();
   if (prompt === "") throw new UsageError("The prompt is empty.");
   return prompt;
-}
-
-/** `npm start` in this checkout, with this terminal. */
-async function start(env: Env): Promise<ExitCode> {
-  const options = { cwd: join(import.meta.dirname, ".."), stdio: "inherit" as const, env };
-  const setup = spawn(process.execPath, ["local/setup.mjs"], options);
-  const [failed] = (await once(setup, "exit")) as [number | null];
-  if (failed !== 0) return EXIT.failed;
-  // As under npm: it stops when this process has ended, and counts a signal that comes from both as one.
-  const program = ["local/run.mjs", "local/main.ts", `--ends-with=${process.pid}`];
-  const child = spawn(process.execPath, program, options);
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill(signal));
-  const [code] = (await once(child, "exit")) as [number | null];
-  return code === 0 ? EXIT.done : EXIT.failed;
 }

@@ -93,14 +93,12 @@ export class Terminal {
  * `\x1b`, `\u202e`.
  */
 function visible(text: string): string {
-  return text.replaceAll("\r\n", "\n").replaceAll(
-     
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
-    (character) => {
+  return text
+    .replaceAll("\r\n", "\n")
+    .replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (character) => {
       const code = character.charCodeAt(0);
       return code < 0x100
         ? `\\x${code.toString(16).padStart(2, "0")}`
         : `\\u${code.toString(16).padStart(4, "0")}`;
-    },
-  );
+    });
 }

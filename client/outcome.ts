@@ -1,6 +1,6 @@
 /** Owns: how the run of a message ended, or that it has not yet: read from the conversation's model. Pure. */
-import type { LoadedConversation, State } from "../client/index.ts";
-import { EXIT, type ExitCode } from "./exit-codes.ts";
+import type { LoadedConversation } from "./conversation-model.ts";
+import type { State } from "./events.ts";
 
 export type Outcome =
   | { readonly kind: "done" }
@@ -77,19 +77,5 @@ export function isAtWork(state: State): boolean {
     case "completed":
     case "failed":
       return false;
-  }
-}
-
-export function codeOf(outcome: Outcome): ExitCode {
-  switch (outcome.kind) {
-    case "done":
-      return EXIT.done;
-    case "failed":
-    case "held":
-      return EXIT.failed;
-    case "cancelled":
-      return EXIT.cancelled;
-    case "exhausted":
-      return EXIT.exhausted;
   }
 }
