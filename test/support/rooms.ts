@@ -28,6 +28,9 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   local: ["machine", "protocol", "sandbox", "db", "api", "config.ts"],
   client: ["machine", "protocol", "api"],
   web: ["machine", "client"],
+  acp: ["client"],
+  // Of images, only how a format is recognised.
+  cli: ["images", "config.ts", "local", "client", "acp"],
 };
 
 /** Rooms of whose code another has nothing when it runs. */
