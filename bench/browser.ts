@@ -11,9 +11,7 @@ declare const probe: Probe;
 const VIEWPORT = { width: 1280, height: 800 };
 
 /** Runs a measurement with a browser of its own; nothing is measured where there is none. */
-export async function* withBrowser<T>(
-  measure: (browser: Browser) => AsyncGenerator<T>,
-): AsyncGenerator<T> {
+export async function* withBrowser<T>(measure: (browser: Browser) => AsyncGenerator<T>): AsyncGenerator<T> {
   const program = findChromium();
   if (program === null) {
     console.log(NO_CHROMIUM);

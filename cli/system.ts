@@ -47,7 +47,8 @@ export async function startInBackground(url: string, env: Env, tell: (line: stri
   child.unref();
   const until = performance.now() + READY_WITHIN;
   while (!(await isReady(url))) {
-    if (child.exitCode !== null || performance.now() > until) throw new Error(`Bedrock did not start. See ${file}.`);
+    if (child.exitCode !== null || performance.now() > until)
+      throw new Error(`Bedrock did not start. See ${file}.`);
     await pause(200);
   }
 }

@@ -10,7 +10,8 @@ declare global {
 
 const now = (): number => performance.timeOrigin + performance.now();
 
-const conversation = (): HTMLElement | null => document.querySelector("[role=region][aria-label=Conversation]");
+const conversation = (): HTMLElement | null =>
+  document.querySelector("[role=region][aria-label=Conversation]");
 
 function textAt(place: Place): string {
   switch (place) {
