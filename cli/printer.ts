@@ -56,7 +56,7 @@ export class Printer {
       case "system":
         if (!this.#isNew(row.key)) return;
         for (const block of row.message.content)
-          if (block.type === "text") this.#terminal.tell(block.text, "dim");
+          if (block.type === "text") this.#terminal.tell(block.text.trimEnd(), "dim");
         return;
       case "summary":
         if (this.#isNew(row.key)) this.#terminal.tell(row.message.content[0].summary);
@@ -92,13 +92,12 @@ export class Printer {
   #printCall(call: Call, output: LiveOutput | null, cwd: string): void {
     let shown = this.#calls.get(call.id);
     if (shown === undefined) {
-      const subject = subjectOf(call, (path) => belowOf(path, cwd)).split("\n")[0] ?? "";
-      this.#terminal.tell(`▸ ${call.name === "bash" ? "" : `${labelOf(call)} `}${subject}`.trimEnd(), "cyan");
+      this.#terminal.tell(`▸ ${titleOf(call, cwd)}`, "cyan");
       shown = { kind: "begun", outputLength: 0, lines: 0 };
     }
     if (shown.kind === "begun" && output?.toolCallId === call.id) shown = this.#printLive(shown, output);
     if (shown.kind === "begun" && call.outcome !== null) {
-      this.#printEnd(call, call.outcome, shown);
+      this.#printEnd(call, call.outcome, shown, cwd);
       shown = { ...shown, kind: "ended" };
     }
     this.#calls.set(call.id, shown);
@@ -121,7 +120,12 @@ export class Printer {
       this.#terminal.tell("  │ … more: bedrock export", "dim");
   }
 
-  #printEnd(call: Call, { status, output, durationMs }: NonNullable<Call["outcome"]>, shown: Shown): void {
+  #printEnd(
+    call: Call,
+    { status, output, durationMs }: NonNullable<Call["outcome"]>,
+    shown: Shown,
+    cwd: string,
+  ): void {
     const isDone = status === "completed";
     const showsOutput =
       call.name === "bash" || call.name === "spawn_agents" || (!isDone && call.diffs.length === 0);
@@ -130,9 +134,9 @@ export class Printer {
       if (text.trim() !== "") this.#printOutput(text.trimEnd().split("\n"), 0);
     }
     for (const { diff, addedLines, removedLines, path } of call.diffs) {
-      this.#terminal.tell(`  ${path} +${addedLines} −${removedLines}`, "bold");
+      this.#terminal.tell(`  ${belowOf(path, cwd)} +${addedLines} −${removedLines}`, "bold");
       // The first two lines name the file again.
-      const lines = diff.split("\n").slice(2);
+      const lines = diff.trimEnd().split("\n").slice(2);
       for (const line of lines.slice(0, DIFF_LINES))
         this.#terminal.tell(
           `  ${line}`,
@@ -143,6 +147,14 @@ export class Printer {
     const seconds = `${(durationMs / 1000).toFixed(1)} s`;
     this.#terminal.tell(isDone ? `  ✓ ${seconds}` : `  ✗ ${status} · ${seconds}`, isDone ? "green" : "red");
   }
+}
+
+/** "▸ npm test", "▸ write notes.txt", "▸ Searched: TODO". */
+function titleOf(call: Call, cwd: string): string {
+  const subject = subjectOf(call, (path) => belowOf(path, cwd)).split("\n")[0] ?? "";
+  if (call.name === "bash") return subject;
+  const label = labelOf(call);
+  return subject === "" ? label : `${label}${label === call.name ? "" : ":"} ${subject}`;
 }
 
 const belowOf = (path: string, cwd: string): string =>
