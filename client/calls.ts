@@ -94,8 +94,9 @@ export function createCalls({ url, token }: Server): Calls {
       try {
         return await call(request);
       } catch (error) {
-        if (!mayRepeat(error) || signal?.aborted === true || Date.now() > giveUpAt) throw error;
+        if (!mayRepeat(error) || Date.now() > giveUpAt) throw error;
         await new Promise((resolve) => setTimeout(resolve, BETWEEN_TRIES_MS));
+        if (signal?.aborted === true) throw error;
       }
     }
   };

@@ -7,6 +7,7 @@ import { Announcer } from "./announcer.tsx";
 import { Composer } from "./composer.tsx";
 import { ExhaustedCard } from "./exhausted-card.tsx";
 import { MAIN } from "./focus.ts";
+import { MissingSandbox } from "./missing-sandbox.tsx";
 import { QueueView } from "./queue-view.tsx";
 import { RequestsView } from "./requests-view.tsx";
 import { conversationRoute, linkTo, type Route } from "./route.ts";
@@ -155,18 +156,22 @@ function Header({ model: { conversation }, view, onOpenList }: Parameters<typeof
 
 /** Where the conversation comes from. */
 function Beginning({ model: { conversation } }: { readonly model: LoadedConversation }) {
-  const { continuedFrom, parentId } = conversation;
+  const { continuedFrom, parentId, mode, sandbox } = conversation;
   const list = useList();
   const origin = parentId ?? continuedFrom;
-  if (origin === null) return null;
   return (
-    <p className="quiet">
-      {parentId === null ? "Continues " : "A sub-agent of "}
-      <a {...linkTo(conversationRoute(origin))}>
-        {list.conversations.get(origin)?.title ?? "another conversation"}
-      </a>
-      .
-    </p>
+    <>
+      {mode === "unrestricted" && <MissingSandbox sandbox={sandbox} />}
+      {origin !== null && (
+        <p className="quiet">
+          {parentId === null ? "Continues " : "A sub-agent of "}
+          <a {...linkTo(conversationRoute(origin))}>
+            {list.conversations.get(origin)?.title ?? "another conversation"}
+          </a>
+          .
+        </p>
+      )}
+    </>
   );
 }
 

@@ -1,8 +1,10 @@
 /** Owns: starting a conversation: where, with which model, and the first message. */
 import { useEffect, useId, useState } from "react";
+import type { Conversation } from "../client/index.ts";
 import { readImages, readText, writeImages, writeText, type DraftImage } from "./drafts.ts";
 import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
 import { MAIN } from "./focus.ts";
+import { MissingSandbox, sandboxOfHost } from "./missing-sandbox.tsx";
 import { conversationRoute, navigate } from "./route.ts";
 import { EXPLANATION, FIRST_TRIALS, TRIALS } from "./scripted-banner.tsx";
 import { useSession } from "./session.tsx";
@@ -33,6 +35,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
   const [problem, setProblem] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const options = useId();
+  const [sandbox, setSandbox] = useState<Conversation["sandbox"] | null>(null);
   const isScripted = models.some((one) => one.default && one.scripted);
   const isFirst = models.length > 0 && list.isLoaded && list.conversations.size === 0;
   const trials = isScripted ? TRIALS : isFirst ? FIRST_TRIALS : [];
@@ -42,6 +45,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
       (answer) => setModels(answer.models),
       () => undefined,
     );
+    sandboxOfHost().then(setSandbox, () => undefined);
   }, [call]);
 
   useEffect(() => {
@@ -148,9 +152,11 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
           ))}
         </datalist>
         <p id="directory-hint" className="quiet">
-          The agent works here. It begins in Restricted mode: it can read, and asks you before it changes
-          anything.
+          The agent works here.{" "}
+          {sandbox?.kind === "available" &&
+            "It begins in Restricted mode: it can read, and asks you before it changes anything."}
         </p>
+        {sandbox !== null && <MissingSandbox sandbox={sandbox} />}
         {models.length > 1 && (
           <>
             <label htmlFor="model">Model</label>

@@ -19,9 +19,15 @@ import {
 /** A message on its way; a refused one has the reason as its `problem`. */
 export type Sending = Outgoing;
 
-type Box = { messages: readonly Sending[] };
+type Box = {
+  messages: readonly Sending[];
+  /** Resolves when the last one was answered: they arrive in the order in which they were written. */
+  turn: Promise<void>;
+};
 
 const boxes = new Map<string, Box>();
+/** By the message's id: ends the sending of one that the person takes back. */
+const endings = new Map<string, AbortController>();
 const listeners = new Set<() => void>();
 const NONE: readonly Sending[] = [];
 
@@ -34,7 +40,7 @@ export function subscribeToOutbox(listener: () => void): () => void {
 }
 
 function boxOf(conversationId: string): Box {
-  const box = boxes.get(conversationId) ?? { messages: NONE };
+  const box = boxes.get(conversationId) ?? { messages: NONE, turn: Promise.resolve() };
   boxes.set(conversationId, box);
   return box;
 }
@@ -53,6 +59,7 @@ function put(conversationId: string, message: Sending): void {
 export function drop(conversationId: string, messageId: string): void {
   const box = boxOf(conversationId);
   box.messages = box.messages.filter(({ id }) => id !== messageId);
+  endings.get(messageId)?.abort();
   forgetOutgoing(conversationId, messageId);
   for (const listener of listeners) listener();
 }
@@ -68,29 +75,43 @@ export async function resumeOutbox(calls: Calls, conversationId: string): Promis
 }
 
 /** Resolves when the server has answered, or has refused it, or when the person has taken it back. */
-export async function send(
+export function send(
   calls: Calls,
   conversationId: string,
   message: Omit<Outgoing, "problem">,
 ): Promise<void> {
   put(conversationId, { ...message, problem: null });
+  const box = boxOf(conversationId);
+  box.turn = box.turn.then(() => deliver(calls, conversationId, message));
+  return box.turn;
+}
+
+async function deliver(
+  calls: Calls,
+  conversationId: string,
+  message: Omit<Outgoing, "problem">,
+): Promise<void> {
   const { id, text, delivery } = message;
   const images = await Promise.all(message.images.map(toWire));
   const json = { id, text, delivery, ...(images.length === 0 ? {} : { images }) };
   const isWanted = () => sendingOf(conversationId).some((sending) => sending.id === id);
+  const ending = new AbortController();
+  endings.set(id, ending);
   while (isWanted()) {
     try {
-      await calls.persist((routes) =>
-        routes.conversations[":id"].messages.$post({ param: { id: conversationId }, json }),
+      await calls.persist(
+        (routes) => routes.conversations[":id"].messages.$post({ param: { id: conversationId }, json }),
+        ending.signal,
       );
       drop(conversationId, id);
     } catch (error) {
       // Without an answer it is sent again. With 503 the server says that it cannot tell.
       if (!isWanted() || !(error instanceof Refused) || error.problem.status === 503) continue;
       put(conversationId, { ...message, problem: error.problem.detail });
-      return;
+      break;
     }
   }
+  endings.delete(id);
 }
 
 /**

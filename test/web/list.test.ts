@@ -7,7 +7,7 @@ import { expect } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, say, text, toolCall } from "../../local/scripted/script.ts";
 import { at as pathOf } from "../api/person.ts";
-import { Conversations, on, textOf, untilState } from "./conversations.ts";
+import { Conversations, decide, on, textOf, untilState } from "./conversations.ts";
 import { testWithStack } from "./stack.ts";
 
 const test = testWithStack();
@@ -59,14 +59,7 @@ scripted(
     await page.getByRole("region", { name: "Ran 1 command" }).waitFor();
     await untilState(page, "ready");
     await banner.getByRole("button", { name: "Write a file" }).click();
-    await at.allow.waitFor();
-    // A press counts only when the card has been there for a moment.
-    await expect
-      .poll(async () => {
-        if (await at.allow.isVisible()) await at.allow.click({ timeout: 500 }).catch(() => undefined);
-        return at.allow.count();
-      })
-      .toBe(0);
+    await decide(page, "allow");
     await page.getByRole("region", { name: "Changed 1 file" }).getByText("Hello from the agent.").waitFor();
     expect(existsSync(join(stack.system.cwd, "bedrock-hello.txt"))).toBe(true);
     await untilState(page, "ready");

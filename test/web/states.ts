@@ -7,10 +7,10 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { onTestFinished } from "vitest";
-import { hold } from "../../local/scripted/cues.ts";
+import { hold, type Hold } from "../../local/scripted/cues.ts";
 import { answer, fail, rateLimited, say, text, thinking, toolCall } from "../../local/scripted/script.ts";
 import { at as pathOf } from "../api/person.ts";
-import { Conversations, on } from "./conversations.ts";
+import { Conversations, decide, on } from "./conversations.ts";
 import type { Stack } from "./stack.ts";
 
 export type Met = {
@@ -48,6 +48,10 @@ const write = (message: string) => async (page: Page) => {
   await on(page).message.fill(message);
   await on(page).send.click();
 };
+const released = (held: Hold) => () => {
+  held.release();
+  return Promise.resolve();
+};
 const READY = { shows: "And on.", says: "ready" };
 
 type Way = (given: { readonly stack: Stack; readonly conversations: Conversations }) => Promise<Met>;
@@ -73,7 +77,9 @@ async function holdCancelling({ system: { db } }: Stack, id: string): Promise<()
   const release = () =>
     (released ??= connection`select pg_advisory_unlock(hashtext(${id}))`.then(() => connection.release()));
   // A commit that waits for ever would hold up those of the next tests.
-  onTestFinished(async () => void (await release()));
+  onTestFinished(async () => {
+    await release();
+  });
   return release;
 }
 
@@ -98,7 +104,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
       ...met,
       shows: ["Begin."],
       says: "asks the model",
-      goOn: () => Promise.resolve(held.release()),
+      goOn: released(held),
       ends: READY,
     };
   },
@@ -114,7 +120,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
       ...met,
       shows: ["Begin.", "One, two, and"],
       says: "writes",
-      goOn: () => Promise.resolve(held.release()),
+      goOn: released(held),
       ends: { shows: "One, two, and three. And on.", says: "ready" },
     };
   },
@@ -174,13 +180,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
       ...met,
       shows: ["I ask.", "The agent asks to leave Restricted mode", "To **write** a file."],
       says: "waits for you",
-      // A press counts only when the card has been there for a moment.
-      goOn: async (page) => {
-        while ((await conversations.stateOf(met.id)) === "awaiting_mode_approval")
-          await on(page)
-            .deny.click({ timeout: 500 })
-            .catch(() => undefined);
-      },
+      goOn: (page) => decide(page, "deny"),
       ends: READY,
     };
   },
@@ -196,7 +196,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
       ...met,
       shows: ["2 sub-agents", "Fast", "done · Forty-two.", "Slow", "asks the model"],
       says: "sub-agents: 1 of 2 done",
-      goOn: () => Promise.resolve(held.release()),
+      goOn: released(held),
       ends: READY,
     };
   },
@@ -299,7 +299,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
       ...met,
       shows: ["Begin.", "Much.", "In short:"],
       says: "writes a summary",
-      goOn: () => Promise.resolve(held.release()),
+      goOn: released(held),
       ends: { shows: "In short: it went well.", says: "context used up" },
     };
   },
@@ -357,7 +357,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
       ...(await childOf(stack, conversations, id)),
       shows: ["A sub-agent of Begin..", "Slow", "Half", "A sub-agent takes no messages."],
       says: "writes",
-      goOn: () => Promise.resolve(held.release()),
+      goOn: released(held),
       ends: { shows: "Whole.", says: "done" },
     };
   },

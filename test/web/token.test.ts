@@ -46,11 +46,11 @@ const kept = (page: Page): Promise<{ readonly [place: string]: string }> =>
       address: location.href,
       history: JSON.stringify(history.state),
       cookies: document.cookie,
-      "local storage": JSON.stringify({ ...localStorage }),
+      "local storage": JSON.stringify(localStorage),
       databases: JSON.stringify(await Promise.all(databases)),
       caches: JSON.stringify("caches" in globalThis ? await caches.keys() : []),
       "name of the window": window.name,
-      "session storage": JSON.stringify({ ...sessionStorage }),
+      "session storage": JSON.stringify(sessionStorage),
     };
   });
 
