@@ -73,7 +73,11 @@ const pageApproval: Part = (product, dir) =>
   withBrowser(async function* (browser): AsyncGenerator<Row> {
     const found = await approvals(browser, product, dir, 10);
     for (const place of ["list", "title", "icon"] as const)
-      yield { what: `approval asked for, to the ${place}`, figures: spread(found[place], STALLS), goal: "1 s" };
+      yield {
+        what: `approval asked for, to the ${place}`,
+        figures: spread(found[place], STALLS),
+        goal: "1 s",
+      };
   });
 
 const pageStop: Part = (product, dir) =>
@@ -89,7 +93,11 @@ const pageNetwork: Part = (product, dir) =>
     const found = await brokenConnections(browser, product, dir, counts);
     const what = "half-open connection";
     yield { what: `${what}: noticed`, figures: spread(found.noticed, [0.5, 1]), goal: "35 s" };
-    yield { what: `${what}: healed when packets pass again`, figures: spread(found.healed, [0.5, 1]), goal: "" };
+    yield {
+      what: `${what}: healed when packets pass again`,
+      figures: spread(found.healed, [0.5, 1]),
+      goal: "",
+    };
     yield { what: `${what}: healed at \`online\``, figures: spread(found.online, [0.5, 1]), goal: "1 s" };
     const figures = `${found.kept} of ${counts.silent + counts.online}`;
     yield { what: `${what}: drafts kept`, figures, goal: "all" };

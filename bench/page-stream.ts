@@ -153,7 +153,10 @@ export async function longLines(browser: Browser, product: Product, cwd: string)
     writeFileSync(file, line);
     const ways = {
       ofModel: { answers: [say(text(line)), say("Said.")], more: "" },
-      ofTool: { answers: [say(toolCall("bash", { command: `cat ${file}; exit 1` })), say("Printed.")], more: "" },
+      ofTool: {
+        answers: [say(toolCall("bash", { command: `cat ${file}; exit 1` })), say("Printed.")],
+        more: "",
+      },
       ofPerson: { answers: [say("Heard.")], more: line },
     };
     for (const way of ["ofModel", "ofTool", "ofPerson"] as const) {

@@ -127,7 +127,10 @@ const answerOf = (title: string, turn: number): string =>
   [
     `## Part ${turn}`,
     `It **works** like this, in ${(turn % 4) + 2} steps:`,
-    Array.from({ length: (turn % 4) + 2 }, (_, at) => `- step ${at}, with \`code\` and *words* about it`).join("\n"),
+    Array.from(
+      { length: (turn % 4) + 2 },
+      (_, at) => `- step ${at}, with \`code\` and *words* about it`,
+    ).join("\n"),
     `\`\`\`ts\nexport function part${turn}(value: number): number {\n  return value * ${turn};\n}\n\`\`\``,
     closingOf(title, turn),
   ].join("\n\n");
