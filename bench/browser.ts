@@ -88,9 +88,9 @@ export class Tab {
     await this.#session.send("Emulation.setCPUThrottlingRate", { rate });
   }
 
-  /** Milliseconds that the page's main thread was busy since it was opened. */
+  /** Milliseconds of the processor that the page's main thread has taken since the first call. */
   async busyMs(): Promise<number> {
-    await this.#session.send("Performance.enable");
+    await this.#session.send("Performance.enable", { timeDomain: "threadTicks" });
     const { metrics } = await this.#session.send("Performance.getMetrics");
     return (metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN) * 1_000;
   }

@@ -26,7 +26,10 @@ export async function firstLoad(
     if (new URL(request.url()).origin !== new URL(url).origin) elsewhere.push(request.url());
   });
   const { page } = await Tab.open(context);
-  await page.goto(url, { waitUntil: "networkidle" });
+  await page.goto(url);
+  await page.getByRole("main").waitFor();
+  // What else it loads by itself.
+  await page.waitForTimeout(1_000);
   // Programs of workers are among them.
   const loaded = await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name));
   await context.close();

@@ -78,20 +78,28 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
   }, []);
 
   const first = messages[0]?.sequence;
-  const loadEarlier = useCallback(async () => {
-    if (first === undefined) return;
-    try {
-      const query = { before: String(first), limit: PAGE };
-      const read = await call((routes) =>
-        routes.conversations[":id"].messages.$get({ param: { id }, query }),
-      );
-      // The same type: hono only writes "any JSON value" in another way.
-      const earlier = read.messages as Message[];
-      const input = { name: "earlier.loaded", data: { messages: earlier } } as const;
-      shared.models.apply({ kind: "conversation_input", id, input, now: Date.now() });
-    } catch (error) {
-      tellError(error);
-    }
+  const asked = useRef<{ readonly first: number; readonly answer: Promise<void> } | null>(null);
+  const loadEarlier = useCallback((): Promise<void> => {
+    if (first === undefined) return Promise.resolve();
+    // The messages may be there, but not yet on the page.
+    if (asked.current?.first === first) return asked.current.answer;
+    const load = async (): Promise<void> => {
+      try {
+        const query = { before: String(first), limit: PAGE };
+        const read = await call((routes) =>
+          routes.conversations[":id"].messages.$get({ param: { id }, query }),
+        );
+        // The same type: hono only writes "any JSON value" in another way.
+        const earlier = read.messages as Message[];
+        const input = { name: "earlier.loaded", data: { messages: earlier } } as const;
+        shared.models.apply({ kind: "conversation_input", id, input, now: Date.now() });
+      } catch (error) {
+        asked.current = null;
+        tellError(error);
+      }
+    };
+    asked.current = { first, answer: load() };
+    return asked.current.answer;
   }, [call, shared, id, first]);
 
   return (

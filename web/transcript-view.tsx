@@ -2,9 +2,20 @@
  * Owns: scrolling through a conversation: only the rows near the view are mounted, the end is followed as long as the
  * person is there, and what they read does not move while text streams or earlier messages come.
  */
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { Virtualizer, type VirtualizerHandle } from "virtua";
-import type { LoadedConversation } from "../client/index.ts";
+import {
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type ReactElement,
+  type ComponentProps,
+  type ReactNode,
+  type Ref,
+} from "react";
+import { Virtualizer } from "virtua";
+import type { Conversation, LiveOutput, LoadedConversation } from "../client/index.ts";
 import { liveRowsOf, Transcript, type Row } from "../client/transcript.ts";
 import { RowView } from "./row-view.tsx";
 
@@ -39,6 +50,37 @@ class DrawnRows {
   }
 }
 
+type RowsProps = ComponentProps<Exclude<ComponentProps<typeof Virtualizer>["as"], string | undefined>>;
+
+/**
+ * What the rows are in. The list would let them take no clicks as long as it scrolls; but while text streams it scrolls
+ * all the time, and a change of that would style each row anew.
+ */
+function Rows({ style: { pointerEvents: _, ...style }, children, ref }: RowsProps) {
+  return (
+    <div ref={ref as Ref<HTMLDivElement>} style={style}>
+      {children}
+    </div>
+  );
+}
+
+/**
+ * Makes the element of a row, and makes it once: the list draws its rows whenever it scrolls, and a row that is the same
+ * element is not drawn.
+ */
+function rowElements(conversation: Conversation, output: LiveOutput | null): (row: Row) => ReactElement {
+  const made = new WeakMap<Row, ReactElement>();
+  return (row) => {
+    const element = made.get(row) ?? (
+      <div key={row.key} className="row">
+        <RowView row={row} conversation={conversation} output={output} />
+      </div>
+    );
+    made.set(row, element);
+    return element;
+  };
+}
+
 export function TranscriptView({ model, loadEarlier, before, after }: Props) {
   const { conversation, messages, answer, output, hasEarlier } = model;
   const [transcript] = useState(() => new Transcript());
@@ -47,7 +89,7 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
 
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
-  const handle = useRef<VirtualizerHandle>(null);
+  const elementOf = useMemo(() => rowElements(conversation, output), [conversation, output]);
   const [isAtEnd, setAtEnd] = useState(true);
   const follows = useRef(true);
   const isLoading = useRef(false);
@@ -62,19 +104,20 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
     if (element !== null) element.scrollTop = element.scrollHeight;
   }, []);
 
-  useLayoutEffect(() => {
+  const followEnd = useCallback(() => {
     if (follows.current) toEnd();
-  }, [rows, after, toEnd]);
-  // Heights change later, too: text is formatted, images come, groups open.
+  }, [toEnd]);
+
+  useLayoutEffect(followEnd, [rows, after, followEnd]);
+  // Heights change later, too: text is formatted, images come, groups open. The list says so of its rows, in the same
+  // frame; this is for what is around it.
   useEffect(() => {
     const element = content.current;
     if (element === null) return;
-    const observer = new ResizeObserver(() => {
-      if (follows.current) toEnd();
-    });
+    const observer = new ResizeObserver(followEnd);
     observer.observe(element);
     return () => observer.disconnect();
-  }, [toEnd]);
+  }, [followEnd]);
 
   const onScroll = () => {
     const element = scroller.current;
@@ -106,12 +149,8 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
       >
         <div className="col" ref={content}>
           {hasEarlier ? <p className="quiet earlier">Earlier messages come as you scroll up.</p> : before}
-          <Virtualizer ref={handle} scrollRef={scroller} shift={isPrepended}>
-            {rows.map((row) => (
-              <div key={row.key} className="row">
-                <RowView row={row} conversation={conversation} output={output} />
-              </div>
-            ))}
+          <Virtualizer as={Rows} data={rows} scrollRef={scroller} shift={isPrepended} onResize={followEnd}>
+            {elementOf}
           </Virtualizer>
           {after}
         </div>

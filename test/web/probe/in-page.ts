@@ -58,8 +58,12 @@ for (const type of ["keydown", "click"])
     true,
   );
 
-let isSeen: Promise<Seen> = Promise.reject(new Error("Nothing is expected."));
-isSeen.catch(() => undefined);
+/** What is expected at the opening may be set after this script has run. */
+let isSeen = new Promise<Seen>((found) =>
+  requestAnimationFrame(() => {
+    if (globalThis.expectedAtOpening !== undefined) look("conversation", globalThis.expectedAtOpening, found);
+  }),
+);
 
 function look(place: Place, text: string, found: (seen: Seen) => void): void {
   afterPaint(() => {
@@ -72,11 +76,6 @@ function expect(place: Place, text: string): void {
   inputAt = null;
   isSeen = new Promise((found) => look(place, text, found));
 }
-
-// What it is may be set after this script has run.
-requestAnimationFrame(() => {
-  if (globalThis.expectedAtOpening !== undefined) expect("conversation", globalThis.expectedAtOpening);
-});
 
 let watched: Element | null = null;
 let tops: (number | null)[] = [];
