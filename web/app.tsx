@@ -2,8 +2,8 @@
 import { useState } from "react";
 import { Attention } from "./attention.tsx";
 import { ConversationPage } from "./conversation-page.tsx";
-import { ConversationList, LIST } from "./conversation-list.tsx";
-import { focusMessage, MAIN, useKeptFocus } from "./focus.ts";
+import { ConversationList } from "./conversation-list.tsx";
+import { focusMessage, LIST, MAIN, useKeptFocus } from "./focus.ts";
 import { NewConversation } from "./new-conversation.tsx";
 import { useRoute } from "./route.ts";
 import { openSession, SessionProvider, storedToken, storeToken } from "./session.tsx";

@@ -3,14 +3,12 @@ import { memo, useId, useMemo, useRef, useState, type KeyboardEvent } from "reac
 import { VList } from "virtua";
 import type { ListedConversation, ListModel } from "../client/index.ts";
 import { describeState, phaseOf, type Phase } from "../client/phase.ts";
+import { LIST } from "./focus.ts";
 import { conversationRoute, linkTo, navigate } from "./route.ts";
 import { useSession } from "./session.tsx";
 import { doLater, tellDone, tellError } from "./toasts.tsx";
 import { relativeTime, shortPath } from "./text/format.ts";
 import { elapsed, useList, useNow } from "./use-models.ts";
-
-/** Id of the list's element. */
-export const LIST = "conversations";
 
 type Group = "waits" | "works" | "earlier" | "archived";
 const HEADINGS: { readonly [group in Group]: string } = {
@@ -48,7 +46,16 @@ export function ConversationList({
     });
   const now = useNow(true);
   return (
-    <nav id={LIST} tabIndex={-1} aria-label="Conversations">
+    <nav
+      id={LIST}
+      tabIndex={-1}
+      aria-label="Conversations"
+      // A link was followed, perhaps to the view that the list covers.
+      onClick={(event) => {
+        if (event.defaultPrevented && event.target instanceof Element && event.target.closest("a") !== null)
+          onClose();
+      }}
+    >
       <header>
         <a className="brand" {...linkTo({ kind: "new" })}>
           Bedrock

@@ -43,7 +43,8 @@ export function ConversationPage({ id, view, onOpenList }: Props) {
     case "gone":
       return (
         <main id={MAIN} tabIndex={-1} className="centred">
-          <p>This conversation is not there. It may have been deleted.</p>
+          <h1>This conversation is not there</h1>
+          <p className="quiet">It may have been deleted.</p>
           <a className="button" {...linkTo({ kind: "new" })}>
             Start a new one
           </a>

@@ -7,52 +7,72 @@
  */
 import { useEffect } from "react";
 
-/** The view beside the list; the skip link leads here. */
+/** Id of the view beside the list; the skip link leads there. */
 export const MAIN = "main";
+/** Id of the list of conversations. */
+export const LIST = "conversations";
 
 /** A keyboard on the screen covers half of it, so no text box gets the focus unasked there. */
 export const isTouch = (): boolean => window.matchMedia("(pointer: coarse)").matches;
 
-/** The box for a message, or the view where nothing can be written. */
+/** Focuses the box for a message; where there is none, the view; where the list covers it, the list. */
 export function focusMessage(): void {
-  const box = document.querySelector<HTMLElement>("#composer, #message, #token");
-  (box ?? document.getElementById(MAIN))?.focus();
+  const places = document.querySelectorAll<HTMLElement>(`#composer, #message, #token`);
+  const around = [document.getElementById(MAIN), document.getElementById(LIST)];
+  [...places, ...around].find((place) => place?.checkVisibility())?.focus();
 }
 
 export function useKeptFocus(): void {
-  useEffect(() => {
-    /** What has the focus, and all around it, from the inside. */
-    let path: readonly HTMLElement[] = [];
-    const note = ({ target }: FocusEvent) => {
-      path = target instanceof HTMLElement ? pathOf(target) : [];
-    };
-    const keep = () => {
+  useEffect(keepFocus, []);
+}
+
+/** @returns ends it */
+function keepFocus(): () => void {
+  /** What has the focus, and all around it, from the inside. */
+  let path: readonly HTMLElement[] = [];
+  let isPressing = false;
+  const ended = new AbortController();
+  const { signal } = ended;
+
+  const moveOn = () => {
+    const to = homeOf(path);
+    path = [];
+    if (to === null) focusMessage();
+    else to.focus({ preventScroll: true });
+  };
+  const observer = new MutationObserver(() => {
+    const [element] = path;
+    // Cheap, because text that streams changes the page all the time.
+    if (element !== undefined && (!element.isConnected || element.matches(":disabled"))) moveOn();
+  });
+  observer.observe(document.body, { childList: true, subtree: true, attributeFilter: ["disabled"] });
+  const on = <Name extends "focusin" | "focusout" | "pointerdown">(
+    name: Name,
+    act: (event: DocumentEventMap[Name]) => void,
+  ) => document.addEventListener(name, act, { signal, capture: true });
+
+  on("focusin", ({ target }) => {
+    path = target instanceof HTMLElement ? pathOf(target) : [];
+  });
+  on("pointerdown", () => {
+    isPressing = true;
+    setTimeout(() => (isPressing = false));
+  });
+  on("focusout", ({ relatedTarget }) => {
+    // Pressing beside everything takes the focus away, and is meant to.
+    const isMeant = isPressing || relatedTarget !== null;
+    setTimeout(() => {
       const [element] = path;
-      if (element === undefined || !isDropped(element)) return;
-      const to = homeOf(path);
-      path = [];
-      if (to === null) focusMessage();
-      else to.focus({ preventScroll: true });
-    };
-    // The person has pressed beside everything, and nothing has gone.
-    const forget = ({ relatedTarget }: FocusEvent) => {
-      setTimeout(() => {
-        const [element] = path;
-        if (relatedTarget !== null || element === undefined || document.activeElement === element) return;
-        if (isDropped(element)) keep();
-        else if (document.activeElement === document.body) path = [];
-      });
-    };
-    const observer = new MutationObserver(keep);
-    observer.observe(document.body, { childList: true, subtree: true, attributeFilter: ["disabled"] });
-    document.addEventListener("focusin", note);
-    document.addEventListener("focusout", forget);
-    return () => {
-      observer.disconnect();
-      document.removeEventListener("focusin", note);
-      document.removeEventListener("focusout", forget);
-    };
-  }, []);
+      if (element === undefined || document.activeElement !== document.body) return;
+      if (isMeant) path = [];
+      else if (element.checkVisibility()) element.focus({ preventScroll: true });
+      else moveOn();
+    });
+  });
+  return () => {
+    observer.disconnect();
+    ended.abort();
+  };
 }
 
 function pathOf(element: HTMLElement): readonly HTMLElement[] {
@@ -62,14 +82,12 @@ function pathOf(element: HTMLElement): readonly HTMLElement[] {
   return path;
 }
 
-const isDropped = (element: HTMLElement): boolean => !element.isConnected || element.matches(":disabled");
-
 /** null: nothing of what was around is left. */
 function homeOf([element, ...around]: readonly HTMLElement[]): HTMLElement | null {
-  for (const part of [element, ...around]) {
-    const named = document.getElementById(part?.dataset["focusHome"] ?? "");
-    if (named !== null && named.checkVisibility() && !(isTouch() && isTextBox(named))) return named;
-    if (part !== element && part?.isConnected === true && part.hasAttribute("tabindex")) return part;
+  for (const part of around) {
+    const home = document.getElementById(part.dataset["focusHome"] ?? "");
+    if (home?.checkVisibility() === true && home !== element && !(isTouch() && isTextBox(home))) return home;
+    if (part.hasAttribute("tabindex") && part.checkVisibility()) return part;
   }
   return null;
 }

@@ -5,7 +5,7 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Page } from "playwright-core";
+import type { BrowserContextOptions, Page } from "playwright-core";
 import sharp from "sharp";
 import { hold } from "../../local/scripted/cues.ts";
 import {
@@ -18,14 +18,16 @@ import {
   toolCall,
   type Answer,
 } from "../../local/scripted/script.ts";
+import type { Visitor } from "./browser.ts";
 import { Conversations, on, untilState } from "./conversations.ts";
 import type { Stack } from "./stack.ts";
 
-export type Stage = {
+type Stage = {
   readonly stack: Stack;
   readonly conversations: Conversations;
   /** Opens a tab of the person. */
   readonly open: (url: string) => Promise<Page>;
+  readonly tolerate: Visitor["tolerate"];
   /** Runs when the scene is over, last first. */
   readonly defer: (end: () => Promise<unknown>) => void;
 };
@@ -35,6 +37,33 @@ export type Scene = {
   /** The page in this state. It stays in it until the scene is over. */
   readonly show: (stage: Stage) => Promise<Page>;
 };
+
+/**
+ * Shows a scene, and ends it after the look at it.
+ *
+ * @param options of the person's browser
+ */
+export async function show(
+  { show }: Scene,
+  { visitor, stack }: { readonly visitor: Visitor; readonly stack: Stack },
+  lookAt: (page: Page) => Promise<void>,
+  options: BrowserContextOptions = {},
+): Promise<void> {
+  const profile = await visitor.another(options);
+  const ends: (() => Promise<unknown>)[] = [];
+  const stage: Stage = {
+    stack,
+    conversations: new Conversations(stack),
+    open: (url) => visitor.open(url, profile),
+    tolerate: visitor.tolerate,
+    defer: (end) => void ends.unshift(end),
+  };
+  try {
+    await lookAt(await show(stage));
+  } finally {
+    for (const end of ends) await end();
+  }
+}
 
 /** Tokens; the window of the conversations' model. */
 const WINDOW = 1_000_000;
@@ -131,7 +160,8 @@ async function begin(stage: Stage, title: string, ...answers: readonly Answer[])
 }
 
 /** The page cannot reach the server until the scene is over. */
-async function cutNetwork({ stack, defer }: Stage): Promise<void> {
+async function cutNetwork({ stack, tolerate, defer }: Stage): Promise<void> {
+  tolerate(/ERR_|Failed to load/);
   defer(() => stack.network.mend());
   await stack.network.cut();
 }
@@ -434,7 +464,8 @@ export const SCENES: readonly Scene[] = [
     return shown;
   }),
 
-  scene("a conversation that is not there", async ({ stack, open }) => {
+  scene("a conversation that is not there", async ({ stack, open, tolerate }) => {
+    tolerate(/status of 404/);
     const shown = await open(`${stack.url}/c/nowhere`);
     await shown.getByRole("link", { name: "Start a new one" }).waitFor();
     return shown;
@@ -472,12 +503,14 @@ export const SCRIPTED_SCENES: readonly Scene[] = [
 
 /** Where the API asks for a token. */
 export const TOKEN_SCENES: readonly Scene[] = [
-  scene("the prompt for a token", async ({ stack, open }) => {
+  scene("the prompt for a token", async ({ stack, open, tolerate }) => {
+    tolerate(/status of 401/);
     const page = await open(stack.url);
     await page.getByRole("heading", { name: "This server asks for a token" }).waitFor();
     return page;
   }),
-  scene("a token that was refused", async ({ stack, open }) => {
+  scene("a token that was refused", async ({ stack, open, tolerate }) => {
+    tolerate(/status of 401/);
     const page = await open(stack.url);
     await page.getByLabel("Token").fill("wrong");
     await page.keyboard.press("Enter");
