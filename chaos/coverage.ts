@@ -1,7 +1,7 @@
 /** Owns: whether a run proves anything: the faults hit, and the turns took place. */
 import type { Hits } from "./injector.ts";
-import { OUTCOMES } from "./virtual-user.ts";
-import type { Size } from "./plan.ts";
+import { STOP_QUEUES, type Size } from "./plan.ts";
+import { OUTCOMES, stoppedWith } from "./virtual-user.ts";
 
 /** The number of turns by their outcome. */
 export type Outcomes = Readonly<Record<string, number>>;
@@ -29,12 +29,16 @@ export function countOf(outcomes: readonly string[]): Outcomes {
 }
 
 /** Every kind of turn must have taken place, and most turns must have had their intended outcome. */
-export function lacks(outcomes: Outcomes, { turns }: Size, canRestrict: boolean): string[] {
+export function lacks(outcomes: Outcomes, { turns, stopQueues }: Size, canRestrict: boolean): string[] {
   const { failed = 0 } = outcomes;
   const wanted = OUTCOMES.filter(
     (outcome) => canRestrict || (outcome !== "approved" && outcome !== "denied"),
   );
+  const stops = STOP_QUEUES.filter((queue) => outcomes[stoppedWith(queue)] !== undefined);
   return [
+    ...(stops.length < stopQueues
+      ? [`Stops met waiting messages with ${stops.join(", ") || "nothing"} alone`]
+      : []),
     ...wanted
       .filter((outcome) => outcomes[outcome] === undefined)
       .map((outcome) => `no turn was "${outcome}"`),

@@ -2,6 +2,10 @@
 import { FAULTS, type FaultName } from "./faults.ts";
 import { Random } from "./random.ts";
 
+/** What a Stop does with messages that wait (docs/http.md). */
+export const STOP_QUEUES = ["run", "hold", "clear"] as const;
+export type StopQueue = (typeof STOP_QUEUES)[number];
+
 /** Calls of one answer: milliseconds that each command takes. */
 export type Round = readonly number[];
 
@@ -17,7 +21,7 @@ export type Turn = {
   | { readonly kind: "sub_agents"; readonly children: readonly Round[] }
   | { readonly kind: "approval"; readonly decision: "approve" | "deny"; readonly thinkMs: number }
   | { readonly kind: "image" }
-  | { readonly kind: "stop"; readonly queue: "run" | "hold" | "clear" }
+  | { readonly kind: "stop"; readonly queue: StopQueue }
   | { readonly kind: "continuation" }
 );
 type TurnKind = Turn["kind"];
@@ -40,6 +44,8 @@ export type Size = {
   readonly needed: number;
   /** The number of conversations that must have run tools under both releases. */
   readonly carriedOver: number;
+  /** The number of `STOP_QUEUES` of which a Stop must have met a message that waits. */
+  readonly stopQueues: number;
   /** Faults that interrupt everything under way, each time that they come. */
   readonly rare: readonly FaultName[];
   readonly rareHits: number;
@@ -56,13 +62,13 @@ const IN_SMALL_RUNS = FAULTS.slice(0, FAULTS.indexOf("fill a client's socket") +
 export const FULL: Size = {
   ...{ conversations: 40, turns: 260 },
   ...{ faults: FAULTS.filter((name) => !RESTARTS.includes(name)), hits: 10, needed: 10 },
-  ...{ rare: RESTARTS, rareHits: 3, carriedOver: 10 },
+  ...{ rare: RESTARTS, rareHits: 3, carriedOver: 10, stopQueues: 3 },
 };
 /** A small run. */
 export const SHORT: Size = {
   ...{ conversations: 12, turns: 36 },
   ...{ faults: IN_SMALL_RUNS, hits: 2, needed: 1 },
-  ...{ rare: [], rareHits: 0, carriedOver: 1 },
+  ...{ rare: [], rareHits: 0, carriedOver: 1, stopQueues: 1 },
 };
 
 /** For defects that must be found: few conversations, and faults that can make something happen twice or late. */
@@ -75,6 +81,7 @@ export const PROOF: Size = {
   rare: [],
   rareHits: 0,
   carriedOver: 1,
+  stopQueues: 1,
 };
 
 /** A small run with these faults alone. */
@@ -115,6 +122,8 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
   const all = Array.from({ length: size.conversations }, (_, c) => c);
   const free = all.filter((c) => !isRestricted(c)).reduce((sum, c) => sum + placesOf(c).length, 0);
   const kinds = random.shuffled(deckOf(free));
+  let stops = 0;
+  const nextStopQueue = (): StopQueue => STOP_QUEUES[stops++ % STOP_QUEUES.length] ?? "run";
   const conversations = all.map((c) => {
     const restricted = isRestricted(c);
     const mine = placesOf(c);
@@ -124,7 +133,7 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
     const turns = mine.map((place, t) => {
       // One in three is denied, also in small runs.
       const decision = c % (3 * RESTRICTED) === RESTRICTED ? "deny" : "approve";
-      return { id: `c${c}t${t}`, place, ...turnOf(dealt[t] ?? "text", decision, random) };
+      return { id: `c${c}t${t}`, place, ...turnOf(dealt[t] ?? "text", decision, nextStopQueue, random) };
     });
     return { restricted, turns };
   });
@@ -168,7 +177,12 @@ function deckOf(turns: number): TurnKind[] {
   return [...deck, ...Array.from({ length: Math.max(0, turns - deck.length) }, () => "tools" as const)];
 }
 
-function turnOf(kind: TurnKind, decision: "approve" | "deny", random: Random) {
+function turnOf(
+  kind: TurnKind,
+  decision: "approve" | "deny",
+  nextStopQueue: () => StopQueue,
+  random: Random,
+) {
   const round = (): Round => Array.from({ length: random.integer(1, 3) }, () => random.integer(30, 400));
   const rounds = (): readonly Round[] => Array.from({ length: random.integer(4, 8) }, round);
   switch (kind) {
@@ -183,7 +197,7 @@ function turnOf(kind: TurnKind, decision: "approve" | "deny", random: Random) {
     case "approval":
       return { kind, decision, thinkMs: random.integer(0, 1_500) };
     case "stop":
-      return { kind, queue: (["run", "hold", "clear"] as const)[random.integer(0, 2)] ?? "run" };
+      return { kind, queue: nextStopQueue() };
     case "image":
       return { kind };
     case "continuation":

@@ -16,7 +16,7 @@ import type { Pace } from "./pace.ts";
 import { unlessStuck } from "./stuck-detector.ts";
 import { toPerson } from "../machine/wording.ts";
 import type { Restarts } from "./restarts.ts";
-import type { Plan, Turn } from "./plan.ts";
+import type { Plan, StopQueue, Turn } from "./plan.ts";
 
 export type Accepted = {
   readonly id: string;
@@ -37,8 +37,11 @@ export type Chapter = { readonly talk: Talk; readonly accepted: Accepted[] };
  */
 export const OUTCOMES = [
   ...(["text", "tools", "steer", "sub_agents", "image"] as const),
-  ...(["approved", "denied", "stopped", "continued"] as const),
+  ...(["approved", "denied", "continued"] as const),
 ] as const;
+
+/** The outcome of a Stop that met a message that waits. */
+export const stoppedWith = (queue: StopQueue): string => `stopped, ${queue}`;
 
 const RESTING = ["idle", "error", "context_exhausted", "awaiting_mode_approval"];
 /** How often a virtual user repeats a request, also one for more rights, when a fault got in the way. */
@@ -50,7 +53,7 @@ export class VirtualUser {
   readonly chapters: Chapter[] = [];
   /** Sentences about what must never happen. */
   readonly complaints: string[] = [];
-  /** One of OUTCOMES for each turn, or `failed`. */
+  /** One of OUTCOMES for each turn, or of `stoppedWith`, or `failed`. */
   readonly outcomes: string[] = [];
   /** How often a restart has interrupted a turn. */
   interruptions = 0;
@@ -169,7 +172,7 @@ export class VirtualUser {
     return isFree ? "approved" : "denied";
   }
 
-  async #cancel(queue: "run" | "hold" | "clear", later: string): Promise<void> {
+  async #cancel(queue: StopQueue, later: string): Promise<void> {
     const { status } = await this.talk.cancel(queue);
     if (status !== 202) this.#complain(`a cancel got ${status}`);
     const chapter = this.chapters.at(-1);
@@ -222,7 +225,7 @@ export class VirtualUser {
     if (alive.length > 0) this.#complain(`at rest, and ${alive.join(", ")} alive`);
     if (isRunning && turn.queue !== "clear") await this.#untilDelivered(later, turn.queue);
     await this.#rest();
-    if (isRunning) return "stopped";
+    if (isRunning) return stoppedWith(turn.queue);
     return this.#wasInterrupted(turn.id, JSON.stringify(await talk.messages())) ? "interrupted" : "failed";
   }
 

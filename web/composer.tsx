@@ -3,15 +3,14 @@ import { useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type 
 import { newId, type LoadedConversation } from "../client/index.ts";
 import { phaseOf } from "../client/phase.ts";
 import { readImages, readText, writeImages, writeText, type Delivery, type DraftImage } from "./drafts.ts";
+import { isTouch } from "./focus.ts";
 import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
-import { resumeOutbox, send } from "./outbox.ts";
+import { drop, send, type Sending } from "./outbox.ts";
 import { QueueView } from "./queue-view.tsx";
 import type { Stopping } from "./run-control.ts";
 import { useSession } from "./session.tsx";
+import { StopButton } from "./stop-button.tsx";
 import { useLink } from "./use-models.ts";
-
-/** On a touch screen Enter makes a new line, for there is no Shift. */
-const isTouch = (): boolean => window.matchMedia("(pointer: coarse)").matches;
 
 export function Composer({
   model,
@@ -34,8 +33,7 @@ export function Composer({
 
   useEffect(() => {
     void readImages(id).then((kept) => setImages((added) => [...kept, ...added]));
-    void resumeOutbox(session, id);
-  }, [id, session]);
+  }, [id]);
 
   const changeText = (next: string) => {
     setText(next);
@@ -50,6 +48,11 @@ export function Composer({
     setProblems(chosen.problems);
     if (chosen.images.length > 0) changeImages([...images, ...chosen.images]);
   };
+  const edit = (message: Sending) => {
+    changeText([message.text, text].filter((part) => part !== "").join("\n\n"));
+    changeImages([...message.images, ...images]);
+    drop(id, message.id);
+  };
   const submit = () => {
     if (!canSend) return;
     // A steer to a conversation at rest starts a run: it is never refused because the state has just changed.
@@ -59,9 +62,11 @@ export function Composer({
     setProblems([]);
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    // On a touch screen Enter makes a new line, for there is no Shift.
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing || isTouch()) return;
     event.preventDefault();
-    submit();
+    // A key that is held down was meant for what had the focus before.
+    if (!event.repeat) submit();
   };
   const onPaste = (event: ClipboardEvent) => {
     if (event.clipboardData.files.length === 0) return;
@@ -85,7 +90,7 @@ export function Composer({
       onDragLeave={() => setDropping(false)}
       onDrop={onDrop}
     >
-      <QueueView conversation={model.conversation} />
+      <QueueView conversation={model.conversation} onEdit={edit} />
       <Thumbnails
         images={images}
         onRemove={(image) => changeImages(images.filter((other) => other !== image))}
@@ -138,15 +143,12 @@ export function Composer({
             </button>
           </div>
         )}
-        <span className="space" />
-        {(stopping.canStop || stopping.isStopping) && (
-          <button disabled={stopping.isStopping} onClick={stopping.stop}>
-            {stopping.isStopping ? "Stopping …" : "Stop"} <kbd>Esc</kbd>
+        <div className="ends">
+          <StopButton stopping={stopping} />
+          <button className="primary" disabled={!canSend} onClick={submit}>
+            Send <kbd>↵</kbd>
           </button>
-        )}
-        <button className="primary" disabled={!canSend} onClick={submit}>
-          Send <kbd>↵</kbd>
-        </button>
+        </div>
       </div>
       {stopping.isStopping && link.kind === "lost" && (
         <p className="problem warn" role="status">

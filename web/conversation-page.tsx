@@ -6,12 +6,16 @@ import { ApprovalCard } from "./approval-card.tsx";
 import { Announcer } from "./announcer.tsx";
 import { Composer } from "./composer.tsx";
 import { ExhaustedCard } from "./exhausted-card.tsx";
+import { MAIN } from "./focus.ts";
+import { MissingSandbox } from "./missing-sandbox.tsx";
+import { QueueView } from "./queue-view.tsx";
 import { RequestsView } from "./requests-view.tsx";
 import { conversationRoute, linkTo, type Route } from "./route.ts";
 import { useStop } from "./run-control.ts";
 import { ScriptedBanner } from "./scripted-banner.tsx";
 import { useSession } from "./session.tsx";
 import { StateLine } from "./state-line.tsx";
+import { StopButton } from "./stop-button.tsx";
 import { shortPath } from "./text/format.ts";
 import { tellError } from "./toasts.tsx";
 import { TranscriptView } from "./transcript-view.tsx";
@@ -30,7 +34,7 @@ export function ConversationPage({ id, view, onOpenList }: Props) {
   switch (model.kind) {
     case "loading":
       return (
-        <main className="centred" aria-busy="true">
+        <main id={MAIN} tabIndex={-1} className="centred" aria-busy="true">
           <p className="quiet">
             {link.kind === "lost" ? "The server cannot be reached." : "Reading the conversation …"}
           </p>
@@ -38,8 +42,9 @@ export function ConversationPage({ id, view, onOpenList }: Props) {
       );
     case "gone":
       return (
-        <main className="centred">
-          <p>This conversation is not there. It may have been deleted.</p>
+        <main id={MAIN} tabIndex={-1} className="centred">
+          <h1>This conversation is not there</h1>
+          <p className="quiet">It may have been deleted.</p>
           <a className="button" {...linkTo({ kind: "new" })}>
             Start a new one
           </a>
@@ -99,7 +104,7 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
   }, [call, shared, id, first]);
 
   return (
-    <main>
+    <main id={MAIN} tabIndex={-1}>
       <Header model={model} view={view} onOpenList={onOpenList} />
       {view === "requests" ? (
         <RequestsView model={model} loadEarlier={loadEarlier} />
@@ -111,16 +116,21 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
           after={<Ending model={model} />}
         />
       )}
-      <footer>
+      <footer data-focus-home="composer">
         {conversation.scripted && conversation.parentId === null && messages.length < 8 && (
           <ScriptedBanner conversation={conversation} />
         )}
         <WrapUp model={model} />
         {conversation.parentId !== null ? (
-          <p className="box read-only">
-            A sub-agent takes no messages. Its conversation can only be read, and stopped.
-          </p>
-        ) : state.kind === "context_exhausted" ? null : (
+          <div className="box read-only">
+            <p>A sub-agent takes no messages. Its conversation can only be read, and stopped.</p>
+            <StopButton stopping={stopping} />
+          </div>
+        ) : state.kind === "context_exhausted" ? (
+          <div className="box">
+            <QueueView conversation={conversation} onEdit={null} />
+          </div>
+        ) : (
           <Composer key={id} model={model} stopping={stopping} />
         )}
         <StateLine model={model} isStopping={stopping.isStopping} />
@@ -155,14 +165,22 @@ function Header({ model: { conversation }, view, onOpenList }: Parameters<typeof
 
 /** Where the conversation comes from. */
 function Beginning({ model: { conversation } }: { readonly model: LoadedConversation }) {
-  const { continuedFrom, parentId } = conversation;
+  const { continuedFrom, parentId, mode, sandbox } = conversation;
+  const list = useList();
   const origin = parentId ?? continuedFrom;
-  if (origin === null) return null;
   return (
-    <p className="quiet">
-      {parentId === null ? "Continues " : "A sub-agent of "}
-      <a {...linkTo(conversationRoute(origin))}>another conversation</a>.
-    </p>
+    <>
+      {mode === "unrestricted" && <MissingSandbox sandbox={sandbox} />}
+      {origin !== null && (
+        <p className="quiet">
+          {parentId === null ? "Continues " : "A sub-agent of "}
+          <a {...linkTo(conversationRoute(origin))}>
+            {list.conversations.get(origin)?.title ?? "another conversation"}
+          </a>
+          .
+        </p>
+      )}
+    </>
   );
 }
 

@@ -46,8 +46,9 @@ export function RowView({ row, conversation, output }: Props) {
           {row.message.content[0].message}
         </div>
       );
+    // The conversation ends with it, and with what one can do then (exhausted-card.tsx).
     case "summary":
-      return <Summary text={row.message.content[0].summary} />;
+      return null;
     case "run_stop":
       return <RunStop message={row.message} />;
   }
@@ -127,25 +128,18 @@ const Aside = memo(function Aside({ message }: { readonly message: Of<"system"> 
   );
 });
 
-const Summary = memo(function Summary({ text }: { readonly text: string }) {
-  return (
-    <section className="summary-card" aria-label="Summary">
-      <h2>Summary</h2>
-      <Markdown text={text} streaming={false} headingLevel={3} />
-    </section>
-  );
-});
-
 const REASONS = { completed: "done", interrupted: "stopped", error: "ended by an error" } as const;
 
 const RunStop = memo(function RunStop({ message }: { readonly message: Of<"run_stop"> }) {
   const at = new Date(message.createdAt);
   return (
     <div className="stop">
-      {REASONS[message.content[0].reason]} ·{" "}
-      <time dateTime={message.createdAt} title={at.toLocaleString()}>
-        {at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}
-      </time>
+      <span>
+        {REASONS[message.content[0].reason]} ·{" "}
+        <time dateTime={message.createdAt} title={at.toLocaleString()}>
+          {at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}
+        </time>
+      </span>
     </div>
   );
 });

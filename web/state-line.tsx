@@ -2,6 +2,7 @@
 import { useState } from "react";
 import type { Conversation, Link, LoadedConversation } from "../client/index.ts";
 import { describeState, phaseOf, retryOf } from "../client/phase.ts";
+import { NO_SANDBOX } from "./missing-sandbox.tsx";
 import { useSession } from "./session.tsx";
 import { tellError } from "./toasts.tsx";
 import { elapsed, useLink, useNow } from "./use-models.ts";
@@ -20,16 +21,20 @@ export function StateLine({
     <div className="line" role="group" aria-label="State">
       <Mode conversation={conversation} />
       <Doing model={model} isStopping={isStopping} />
-      <span className="space" />
-      <span className={warning ? "warn" : ""} title={`${contextUsed} of ${contextWindow} tokens`}>
-        context{" "}
-        <span className="meter" aria-hidden="true">
-          <i style={{ width: `${Math.min(percent, 100)}%` }} />
-        </span>{" "}
-        {percent} %
-      </span>
-      <span className="model">{conversation.model}</span>
-      <Connection link={useLink()} />
+      <div className="facts">
+        {/* In the end, the last request was that for the summary. */}
+        {conversation.state.kind !== "context_exhausted" && (
+          <span className={warning ? "warn" : ""} title={`${contextUsed} of ${contextWindow} tokens`}>
+            context{" "}
+            <span className="meter" aria-hidden="true">
+              <i style={{ width: `${Math.min(percent, 100)}%` }} />
+            </span>{" "}
+            {percent} %
+          </span>
+        )}
+        <span className="model">{conversation.model}</span>
+        <Connection link={useLink()} />
+      </div>
     </div>
   );
 }
@@ -45,13 +50,16 @@ function Doing({ model, isStopping }: { readonly model: LoadedConversation; read
   const words = isStopping
     ? "stopping"
     : isRequest && retry === null && model.answer !== null
-      ? state.kind === "llm_requesting"
-        ? "writes"
-        : "writes a summary"
+      ? state.kind === "awaiting_continuation"
+        ? "writes a summary"
+        : model.answer.blocks.at(-1)?.kind === "thinking"
+          ? "thinks"
+          : "writes"
       : describeState(state);
   return (
     <span className={`doing ${phase}`}>
-      <span className={`dot ${phase}`} aria-hidden="true" /> {words}
+      <span className={`dot ${phase}`} aria-hidden="true" />
+      {words}
       {isOn && retry === null && <> · {elapsed(now - since)}</>}
       {retry !== null && (
         <>
@@ -72,26 +80,25 @@ function Mode({ conversation: { id, mode, sandbox, parentId } }: { readonly conv
         RESTRICTED
       </span>
     );
-  if (sandbox.kind !== "available")
-    return (
-      <span className="mode un" title={`Restricted mode is not available on this host. ${sandbox.reason}`}>
-        UNRESTRICTED · no sandbox
-      </span>
-    );
   const restrict = () => {
     setBusy(true);
     call((routes) => routes.conversations[":id"].mode.$post({ param: { id }, json: { mode: "restricted" } }))
       .catch(tellError)
       .finally(() => setBusy(false));
   };
+  // The host is asked again: it may have a sandbox by now.
+  const isMissing = sandbox.kind !== "available";
   return (
     <>
-      <span className="mode un" title="Its commands have your rights.">
-        UNRESTRICTED
+      <span
+        className="mode un"
+        title={isMissing ? `${NO_SANDBOX} ${sandbox.reason}` : "Its commands have your rights."}
+      >
+        {isMissing ? "UNRESTRICTED · no sandbox" : "UNRESTRICTED"}
       </span>
       {parentId === null && (
         <button className="small" disabled={isBusy} onClick={restrict}>
-          Restrict again
+          {isMissing ? "Restrict" : "Restrict again"}
         </button>
       )}
     </>
@@ -115,7 +122,7 @@ function Connection({ link }: { readonly link: Link }) {
     case "lost":
       return (
         <span className="link bad" title={link.reason}>
-          connection lost · {elapsed(now - link.since)}
+          connection lost, trying again · {elapsed(now - link.since)}
         </span>
       );
   }

@@ -72,7 +72,7 @@ function rowElements(conversation: Conversation, output: LiveOutput | null): (ro
   const made = new WeakMap<Row, ReactElement>();
   return (row) => {
     const element = made.get(row) ?? (
-      <div key={row.key} className={`row ${row.kind}`}>
+      <div key={row.key} className="row">
         <RowView row={row} conversation={conversation} output={output} />
       </div>
     );
