@@ -19,7 +19,7 @@ import type { Conversation, LiveOutput, LoadedConversation } from "../client/ind
 import { liveRowsOf, Transcript, type Row } from "../client/transcript.ts";
 import { RowView } from "./row-view.tsx";
 
-/** Pixels from the end within which the person counts as being there. */
+/** Pixels from the end within which a person who comes down counts as being there. */
 const AT_END = 48;
 /** Pixels from the beginning at which earlier messages are asked for. */
 const NEAR_BEGINNING = 1_200;
@@ -89,6 +89,11 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
 
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
+  const above = useRef<HTMLDivElement>(null);
+  /** Pixels of what is above the rows. */
+  const [margin, setMargin] = useState(0);
+  // It stays as high as it is when the last of them have come.
+  const [isAboveKept] = useState(hasEarlier);
   const elementOf = useMemo(() => rowElements(conversation, output), [conversation, output]);
   const [isAtEnd, setAtEnd] = useState(true);
   const follows = useRef(true);
@@ -108,16 +113,24 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
     if (follows.current) toEnd();
   }, [toEnd]);
 
+  const measureAbove = useCallback(() => {
+    if (above.current !== null) setMargin(above.current.offsetTop + above.current.offsetHeight);
+  }, []);
+
   useLayoutEffect(followEnd, [rows, after, followEnd]);
+  useLayoutEffect(measureAbove, [before, hasEarlier, measureAbove]);
   // Heights change later, too: text is formatted, images come, groups open. The list says so of its rows, in the same
   // frame; this is for what is around it.
   useEffect(() => {
     const element = content.current;
     if (element === null) return;
-    const observer = new ResizeObserver(followEnd);
+    const observer = new ResizeObserver(() => {
+      measureAbove();
+      followEnd();
+    });
     observer.observe(element);
     return () => observer.disconnect();
-  }, [followEnd]);
+  }, [measureAbove, followEnd]);
 
   const onScroll = () => {
     const element = scroller.current;
@@ -126,8 +139,10 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
     // Only a person scrolls up. The list itself moves the view when heights become known, and the content shrinks then.
     const wentUp = scrollTop < seen.current.scrollTop && scrollHeight >= seen.current.scrollHeight;
     seen.current = { scrollTop, scrollHeight };
-    if (scrollHeight - scrollTop - clientHeight < AT_END) follows.current = true;
-    else if (wentUp) follows.current = false;
+    const toGo = scrollHeight - scrollTop - clientHeight;
+    // However little it is: a person's first step up is small, and text that streams must not take them back.
+    if (wentUp && toGo > 1) follows.current = false;
+    else if (toGo < AT_END) follows.current = true;
     setAtEnd(follows.current);
     if (element.scrollTop < NEAR_BEGINNING && hasEarlier && !isLoading.current) {
       isLoading.current = true;
@@ -148,8 +163,17 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
         tabIndex={0}
       >
         <div className="col" ref={content}>
-          {hasEarlier ? <p className="quiet earlier">Earlier messages come as you scroll up.</p> : before}
-          <Virtualizer as={Rows} data={rows} scrollRef={scroller} shift={isPrepended} onResize={followEnd}>
+          <div className={isAboveKept ? "above kept" : "above"} ref={above}>
+            {hasEarlier ? <p className="quiet">Earlier messages come as you scroll up.</p> : before}
+          </div>
+          <Virtualizer
+            as={Rows}
+            data={rows}
+            scrollRef={scroller}
+            startMargin={margin}
+            shift={isPrepended}
+            onResize={followEnd}
+          >
             {elementOf}
           </Virtualizer>
           {after}
