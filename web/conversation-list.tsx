@@ -175,22 +175,27 @@ const Entry = memo(function Entry({ conversation, isSelected, now, hide }: Entry
         <a id={linkId} {...linkTo(conversationRoute(id))} aria-current={isSelected ? "page" : undefined}>
           <span className={`dot ${phase}`} aria-hidden="true" />
           <span className="title">{title}</span>
-          <time dateTime={updatedAt}>
-            {phase === "works" ? elapsed(now - since) : relativeTime(updatedAt, now)}
-          </time>
           <small>
+            {/* The directory comes last: it is what may be cut off. */}
+            {state.kind === "idle" ? "" : `${describeState(state)} · `}
+            {mode === "unrestricted" && <span className="bad">unrestricted · </span>}
             {shortPath(cwd)}
-            {state.kind === "idle" ? "" : ` · ${describeState(state)}`}
-            {mode === "unrestricted" ? <span className="bad"> · unrestricted</span> : null}
           </small>
         </a>
       )}
-      <Menu
-        conversation={conversation}
-        onRename={() => setRenaming(true)}
-        hide={hide}
-        isSelected={isSelected}
-      />
+      {!isRenaming && (
+        <div className="beside">
+          <time dateTime={updatedAt}>
+            {phase === "works" ? elapsed(now - since) : relativeTime(updatedAt, now)}
+          </time>
+          <Menu
+            conversation={conversation}
+            onRename={() => setRenaming(true)}
+            hide={hide}
+            isSelected={isSelected}
+          />
+        </div>
+      )}
     </div>
   );
 });

@@ -57,17 +57,20 @@ function Doing({ model, isStopping }: { readonly model: LoadedConversation; read
           : "writes"
       : describeState(state);
   return (
-    <span className={`doing ${phase}`}>
-      <span className={`dot ${phase}`} aria-hidden="true" />
-      {words}
-      {isOn && retry === null && <> · {elapsed(now - since)}</>}
+    <>
+      <span className={`doing ${phase}`}>
+        <span className={`dot ${phase}`} aria-hidden="true" />
+        {words}
+        {isOn && retry === null && <> · {elapsed(now - since)}</>}
+        {retry !== null && <> in {elapsed(Date.parse(retry.at) - now)}</>}
+      </span>
       {retry !== null && (
-        <>
-          {" "}
-          in {elapsed(Date.parse(retry.at) - now)} · {retry.message}
-        </>
+        <span className="why">
+          <span className="unseen"> · </span>
+          {retry.message}
+        </span>
       )}
-    </span>
+    </>
   );
 }
 

@@ -107,6 +107,9 @@ async function writeProject(stack: Stack): Promise<void> {
   }
 }
 
+/** A word that no line can hold. */
+const LONG = "supercalifragilistic".repeat(12);
+
 const readsFour = () =>
   Object.keys(FILES)
     .slice(0, 4)
@@ -461,6 +464,36 @@ export const SCENES: readonly Scene[] = [
       await shown.getByRole("menuitem", { name: n === 0 ? "Archive" : "Delete" }).click();
       await shown.getByRole("button", { name: "Undo" }).nth(n).waitFor();
     }
+    return shown;
+  }),
+
+  scene("words and paths without end", async (stage) => {
+    const { conversations, stack } = stage;
+    const cwd = join(stack.system.cwd, LONG.slice(0, 100), LONG.slice(0, 100));
+    await mkdir(cwd, { recursive: true });
+    const tag = conversations.script(
+      say(
+        thinking(LONG),
+        text(
+          `# ${LONG}\n\n${LONG} \`${LONG}\`\n\n- ${LONG}\n\n> ${LONG}\n\n| ${LONG} | b |\n|---|---|\n| ${LONG} | \`${LONG}\` |\n\n\`\`\`ts\nconst ${LONG} = 1;\n\`\`\`\n`,
+        ),
+        toolCall("read", { path: `${LONG.slice(0, 200)}.ts` }),
+        toolCall("bash", { command: `echo ${LONG}` }),
+      ),
+      say(toolCall("request_mode_upgrade", { reason: LONG })),
+      say(toolCall("write", { path: `${LONG.slice(0, 200)}.ts`, content: `${LONG}\n` }), asks(LONG)),
+      say(toolCall("spawn_agents", { tasks: [{ task: LONG }] }), toolCall("submit_result", { [LONG]: LONG })),
+      say(text(LONG, hold())),
+    );
+    const id = await conversations.person.create({ cwd, title: LONG, message: { text: `${LONG} ${tag}` } });
+    stage.defer(() =>
+      conversations.person.order("POST", `/api/conversations/${id}/cancel`, { queue: "hold" }),
+    );
+    await allow(conversations, id);
+    const shown = await stage.open(`${stack.url}/c/${id}`);
+    await untilState(shown, "writes");
+    await conversations.person.say(id, { text: LONG, delivery: "followUp" });
+    await on(shown).waiting.waitFor();
     return shown;
   }),
 
