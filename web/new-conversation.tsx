@@ -109,7 +109,8 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
       >
         {trials.length > 0 && (
           <div className="banner" role="note">
-            <span>{isScripted && EXPLANATION} Three things to try:</span>
+            {isScripted && <span>{EXPLANATION}</span>}
+            <span>Three things to try:</span>
             {trials.map((trial) => (
               <button key={trial.name} type="button" disabled={isBusy} onClick={() => void start(trial.text)}>
                 {trial.name}
