@@ -48,6 +48,18 @@ export function reduceConversation(
   return model.kind === "loaded" ? reduceLoaded(model, input, now) : model;
 }
 
+/** A conversation of which no message is known. */
+export const known = (conversation: Conversation): LoadedConversation => ({
+  kind: "loaded",
+  conversation,
+  since: Date.parse(conversation.updatedAt),
+  messages: [],
+  hasEarlier: true,
+  answer: null,
+  output: null,
+  isSynced: false,
+});
+
 type Snapshot = Extract<ConversationEvent, { name: "snapshot" }>["data"];
 
 function fromSnapshot(model: ConversationModel, { conversation, messages }: Snapshot): LoadedConversation {
@@ -163,13 +175,13 @@ function keepsAnswer(state: State, answer: LiveAnswer | null): boolean {
     case "llm_requesting":
     case "awaiting_continuation":
       return state.requestId === answer?.requestId && state.retry === null;
-    case "cancelling":
-      return state.stopping === "request";
     case "awaiting_llm":
     case "tool_executing":
     case "awaiting_mode_approval":
     case "awaiting_sub_agents":
       return true;
+    // Its request is stopped. The server tells nothing of it to those who come now, either.
+    case "cancelling":
     case "idle":
     case "error":
     case "context_exhausted":

@@ -5,7 +5,7 @@ import { phaseOf } from "../client/phase.ts";
 import { readImages, readText, writeImages, writeText, type Delivery, type DraftImage } from "./drafts.ts";
 import { isTouch } from "./focus.ts";
 import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
-import { resumeOutbox, send } from "./outbox.ts";
+import { drop, send, type Sending } from "./outbox.ts";
 import { QueueView } from "./queue-view.tsx";
 import type { Stopping } from "./run-control.ts";
 import { useSession } from "./session.tsx";
@@ -33,8 +33,7 @@ export function Composer({
 
   useEffect(() => {
     void readImages(id).then((kept) => setImages((added) => [...kept, ...added]));
-    void resumeOutbox(session, id);
-  }, [id, session]);
+  }, [id]);
 
   const changeText = (next: string) => {
     setText(next);
@@ -48,6 +47,11 @@ export function Composer({
     const chosen = chooseImages(given);
     setProblems(chosen.problems);
     if (chosen.images.length > 0) changeImages([...images, ...chosen.images]);
+  };
+  const edit = (message: Sending) => {
+    changeText([message.text, text].filter((part) => part !== "").join("\n\n"));
+    changeImages([...message.images, ...images]);
+    drop(id, message.id);
   };
   const submit = () => {
     if (!canSend) return;
@@ -86,7 +90,7 @@ export function Composer({
       onDragLeave={() => setDropping(false)}
       onDrop={onDrop}
     >
-      <QueueView conversation={model.conversation} />
+      <QueueView conversation={model.conversation} onEdit={edit} />
       <Thumbnails
         images={images}
         onRemove={(image) => changeImages(images.filter((other) => other !== image))}

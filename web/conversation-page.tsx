@@ -7,6 +7,8 @@ import { Announcer } from "./announcer.tsx";
 import { Composer } from "./composer.tsx";
 import { ExhaustedCard } from "./exhausted-card.tsx";
 import { MAIN } from "./focus.ts";
+import { MissingSandbox } from "./missing-sandbox.tsx";
+import { QueueView } from "./queue-view.tsx";
 import { RequestsView } from "./requests-view.tsx";
 import { conversationRoute, linkTo, type Route } from "./route.ts";
 import { useStop } from "./run-control.ts";
@@ -77,20 +79,28 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
   }, []);
 
   const first = messages[0]?.sequence;
-  const loadEarlier = useCallback(async () => {
-    if (first === undefined) return;
-    try {
-      const query = { before: String(first), limit: PAGE };
-      const read = await call((routes) =>
-        routes.conversations[":id"].messages.$get({ param: { id }, query }),
-      );
-      // The same type: hono only writes "any JSON value" in another way.
-      const earlier = read.messages as Message[];
-      const input = { name: "earlier.loaded", data: { messages: earlier } } as const;
-      shared.models.apply({ kind: "conversation_input", id, input, now: Date.now() });
-    } catch (error) {
-      tellError(error);
-    }
+  const asked = useRef<{ readonly first: number; readonly answer: Promise<void> } | null>(null);
+  const loadEarlier = useCallback((): Promise<void> => {
+    if (first === undefined) return Promise.resolve();
+    // The messages may be there, but not yet on the page.
+    if (asked.current?.first === first) return asked.current.answer;
+    const load = async (): Promise<void> => {
+      try {
+        const query = { before: String(first), limit: PAGE };
+        const read = await call((routes) =>
+          routes.conversations[":id"].messages.$get({ param: { id }, query }),
+        );
+        // The same type: hono only writes "any JSON value" in another way.
+        const earlier = read.messages as Message[];
+        const input = { name: "earlier.loaded", data: { messages: earlier } } as const;
+        shared.models.apply({ kind: "conversation_input", id, input, now: Date.now() });
+      } catch (error) {
+        asked.current = null;
+        tellError(error);
+      }
+    };
+    asked.current = { first, answer: load() };
+    return asked.current.answer;
   }, [call, shared, id, first]);
 
   return (
@@ -116,7 +126,11 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
             <p>A sub-agent takes no messages. Its conversation can only be read, and stopped.</p>
             <StopButton stopping={stopping} />
           </div>
-        ) : state.kind === "context_exhausted" ? null : (
+        ) : state.kind === "context_exhausted" ? (
+          <div className="box">
+            <QueueView conversation={conversation} onEdit={null} />
+          </div>
+        ) : (
           <Composer key={id} model={model} stopping={stopping} />
         )}
         <StateLine model={model} isStopping={stopping.isStopping} />
@@ -151,14 +165,22 @@ function Header({ model: { conversation }, view, onOpenList }: Parameters<typeof
 
 /** Where the conversation comes from. */
 function Beginning({ model: { conversation } }: { readonly model: LoadedConversation }) {
-  const { continuedFrom, parentId } = conversation;
+  const { continuedFrom, parentId, mode, sandbox } = conversation;
+  const list = useList();
   const origin = parentId ?? continuedFrom;
-  if (origin === null) return null;
   return (
-    <p className="quiet">
-      {parentId === null ? "Continues " : "A sub-agent of "}
-      <a {...linkTo(conversationRoute(origin))}>another conversation</a>.
-    </p>
+    <>
+      {mode === "unrestricted" && <MissingSandbox sandbox={sandbox} />}
+      {origin !== null && (
+        <p className="quiet">
+          {parentId === null ? "Continues " : "A sub-agent of "}
+          <a {...linkTo(conversationRoute(origin))}>
+            {list.conversations.get(origin)?.title ?? "another conversation"}
+          </a>
+          .
+        </p>
+      )}
+    </>
   );
 }
 

@@ -2,7 +2,7 @@
  * Owns: what a person has written and not yet sent, and what was sent and not yet answered. Both survive a reload: texts
  * in the browser's local storage, images in its database.
  */
-import { del, get, set } from "idb-keyval";
+import { del, get, set, update } from "idb-keyval";
 
 export type DraftImage = { readonly mediaType: string; readonly blob: Blob; readonly name: string };
 
@@ -14,6 +14,8 @@ export type Outgoing = {
   readonly text: string;
   readonly images: readonly DraftImage[];
   readonly delivery: Delivery;
+  /** Why the server has refused it, as a sentence; null: it has not answered. */
+  readonly problem: string | null;
 };
 
 const textKey = (id: string): string => `bedrock.draft.${id}`;
@@ -40,6 +42,14 @@ const outgoingKey = (id: string): string => `outgoing.${id}`;
 export const readOutgoing = async (id: string): Promise<readonly Outgoing[]> =>
   (await get<readonly Outgoing[]>(outgoingKey(id)).catch(() => undefined)) ?? [];
 
-export function writeOutgoing(id: string, messages: readonly Outgoing[]): void {
-  void (messages.length === 0 ? del(outgoingKey(id)) : set(outgoingKey(id), messages)).catch(() => undefined);
-}
+/** Other tabs have messages of the same conversation on their way: each changes its own only. */
+const changeOutgoing = (id: string, change: (messages: readonly Outgoing[]) => readonly Outgoing[]): void =>
+  void update<readonly Outgoing[]>(outgoingKey(id), (messages = []) => change(messages)).catch(
+    () => undefined,
+  );
+
+export const keepOutgoing = (id: string, message: Outgoing): void =>
+  changeOutgoing(id, (messages) => [...messages.filter((other) => other.id !== message.id), message]);
+
+export const forgetOutgoing = (id: string, messageId: string): void =>
+  changeOutgoing(id, (messages) => messages.filter((other) => other.id !== messageId));

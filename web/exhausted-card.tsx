@@ -1,8 +1,10 @@
 /** Owns: the end of a full context: the summary, and the ways to go on (REQ-BED-021). */
 import { useState } from "react";
-import { newId, type Conversation, type State } from "../client/index.ts";
+import type { Conversation, State } from "../client/index.ts";
+import { takeAlong } from "./outbox.ts";
 import { conversationRoute, navigate } from "./route.ts";
 import { useSession } from "./session.tsx";
+import { startConversation } from "./start-conversation.ts";
 import { Markdown } from "./text/markdown.tsx";
 import { counted } from "./text/format.ts";
 import { tellError } from "./toasts.tsx";
@@ -11,14 +13,16 @@ type Exhausted = Extract<State, { readonly kind: "context_exhausted" }>;
 type Props = { readonly conversation: Conversation; readonly state: Exhausted };
 
 export function ExhaustedCard({ conversation, state }: Props) {
-  const { persist } = useSession();
+  const session = useSession();
   const [isBusy, setBusy] = useState(false);
   const { id: from, queue, parentId } = conversation;
   const goOn = (seed: boolean) => {
     setBusy(true);
-    const json = { id: newId(), continuedFrom: { id: from, seed } };
-    persist((routes) => routes.conversations.$post({ json })).then(
-      ({ id }) => navigate(conversationRoute(id)),
+    startConversation(session, { continuedFrom: { id: from, seed } }).then(
+      async (to) => {
+        await takeAlong(from, to);
+        navigate(conversationRoute(to));
+      },
       (error: unknown) => {
         setBusy(false);
         tellError(error);

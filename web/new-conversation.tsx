@@ -1,13 +1,14 @@
 /** Owns: starting a conversation: where, with which model, and the first message. */
 import { useEffect, useId, useState } from "react";
-import { newId } from "../client/index.ts";
-import { readText, writeText, type DraftImage } from "./drafts.ts";
+import type { Conversation } from "../client/index.ts";
+import { readImages, readText, writeImages, writeText, type DraftImage } from "./drafts.ts";
 import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
-import { toWire } from "./outbox.ts";
 import { MAIN } from "./focus.ts";
+import { MissingSandbox, sandboxOfHost } from "./missing-sandbox.tsx";
 import { conversationRoute, navigate } from "./route.ts";
 import { EXPLANATION, FIRST_TRIALS, TRIALS } from "./scripted-banner.tsx";
 import { useSession } from "./session.tsx";
+import { startConversation, type First } from "./start-conversation.ts";
 import { sentenceOf } from "./toasts.tsx";
 import { useList } from "./use-models.ts";
 
@@ -22,7 +23,8 @@ const DIRECTORY = "bedrock.directory";
 const DRAFT = "new";
 
 export function NewConversation({ onOpenList }: { readonly onOpenList: () => void }) {
-  const { call, persist } = useSession();
+  const session = useSession();
+  const { call } = session;
   const list = useList();
   const [directory, setDirectory] = useState(localStorage.getItem(DIRECTORY) ?? "");
   const [found, setFound] = useState<readonly string[]>([]);
@@ -33,6 +35,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
   const [problem, setProblem] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const options = useId();
+  const [sandbox, setSandbox] = useState<Conversation["sandbox"] | null>(null);
   const isScripted = models.some((one) => one.default && one.scripted);
   const isFirst = models.length > 0 && list.isLoaded && list.conversations.size === 0;
   const trials = isScripted ? TRIALS : isFirst ? FIRST_TRIALS : [];
@@ -42,6 +45,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
       (answer) => setModels(answer.models),
       () => undefined,
     );
+    sandboxOfHost().then(setSandbox, () => undefined);
   }, [call]);
 
   useEffect(() => {
@@ -60,34 +64,43 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
     };
   }, [call, directory]);
 
+  useEffect(() => {
+    void readImages(DRAFT).then((kept) => setImages((added) => [...kept, ...added]));
+  }, []);
+
   const changeText = (next: string) => {
     setText(next);
     writeText(DRAFT, next);
   };
+  const changeImages = (next: readonly DraftImage[]) => {
+    setImages(next);
+    writeImages(DRAFT, next);
+  };
   const add = (files: Iterable<File>) => {
     const chosen = chooseImages(files);
-    setImages((before) => [...before, ...chosen.images]);
+    changeImages([...images, ...chosen.images]);
     setProblem(chosen.problems[0] ?? null);
   };
 
-  const start = async (first: string) => {
+  const start = async (first: First) => {
     setBusy(true);
     setProblem(null);
-    const wired = await Promise.all(images.map(toWire));
-    const message =
-      first.trim() === "" && wired.length === 0
-        ? {}
-        : { message: { id: newId(), text: first, ...(wired.length === 0 ? {} : { images: wired }) } };
-    const json = { id: newId(), cwd: directory, ...(model === "" ? {} : { model }), ...message };
     try {
-      const { id } = await persist((routes) => routes.conversations.$post({ json }));
+      const where = { cwd: directory, ...(model === "" ? {} : { model }) };
+      const id = await startConversation(session, where, first);
       localStorage.setItem(DIRECTORY, directory);
-      changeText("");
       navigate(conversationRoute(id));
+      return true;
     } catch (error) {
       setProblem(sentenceOf(error));
       setBusy(false);
+      return false;
     }
+  };
+  const startWithDraft = async () => {
+    if (isBusy || directory === "" || !(await start({ text, images }))) return;
+    changeText("");
+    changeImages([]);
   };
 
   const known = [...new Set([...list.conversations.values()].map(({ cwd }) => cwd))].slice(0, 8);
@@ -104,7 +117,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
         data-focus-home="message"
         onSubmit={(event) => {
           event.preventDefault();
-          void start(text);
+          void startWithDraft();
         }}
       >
         {trials.length > 0 && (
@@ -112,7 +125,12 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
             {isScripted && <span>{EXPLANATION}</span>}
             <span>Three things to try:</span>
             {trials.map((trial) => (
-              <button key={trial.name} type="button" disabled={isBusy} onClick={() => void start(trial.text)}>
+              <button
+                key={trial.name}
+                type="button"
+                disabled={isBusy}
+                onClick={() => void start({ text: trial.text, images: [] })}
+              >
                 {trial.name}
               </button>
             ))}
@@ -135,9 +153,11 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
           ))}
         </datalist>
         <p id="directory-hint" className="quiet">
-          The agent works here. It begins in Restricted mode: it can read, and asks you before it changes
-          anything.
+          The agent works here.{" "}
+          {sandbox?.kind === "available" &&
+            "It begins in Restricted mode: it can read, and asks you before it changes anything."}
         </p>
+        {sandbox !== null && <MissingSandbox sandbox={sandbox} />}
         {models.length > 1 && (
           <>
             <label htmlFor="model">Model</label>
@@ -169,12 +189,12 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
             add(event.dataTransfer.files);
           }}
           onKeyDown={(event) => {
-            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void start(text);
+            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void startWithDraft();
           }}
         />
         <Thumbnails
           images={images}
-          onRemove={(image) => setImages(images.filter((other) => other !== image))}
+          onRemove={(image) => changeImages(images.filter((other) => other !== image))}
         />
         <p role="alert" className="bad">
           {problem}

@@ -1,7 +1,7 @@
 /** Owns: the messages that wait, on the server and on their way to it, and what a person can do with each. */
-import { useSyncExternalStore } from "react";
+import { useEffect, useSyncExternalStore } from "react";
 import { newId, type Conversation } from "../client/index.ts";
-import { drop, send, sendingOf, subscribeToOutbox } from "./outbox.ts";
+import { drop, resumeOutbox, send, sendingOf, subscribeToOutbox, type Sending } from "./outbox.ts";
 import { useSession } from "./session.tsx";
 import { tellError } from "./toasts.tsx";
 
@@ -15,9 +15,17 @@ const HELD: { readonly [reason in Held]: string } = {
   context_exhausted: "They go along into the conversation that continues this one.",
 };
 
-export function QueueView({ conversation }: { readonly conversation: Conversation }) {
+/** @param props.onEdit takes a refused message back to be changed; null: nothing can be written here any more */
+export function QueueView({
+  conversation,
+  onEdit,
+}: {
+  readonly conversation: Conversation;
+  readonly onEdit: ((message: Sending) => void) | null;
+}) {
   const session = useSession();
   const { id, queue, queueHeld, state } = conversation;
+  useEffect(() => void resumeOutbox(session, id), [session, id]);
   const sending = useSyncExternalStore(subscribeToOutbox, () => sendingOf(id));
   const waiting = sending.filter((message) => queue.every(({ messageId }) => messageId !== message.id));
   if (queue.length + waiting.length === 0) return null;
@@ -69,11 +77,12 @@ export function QueueView({ conversation }: { readonly conversation: Conversatio
                 {message.problem}
               </small>
               <button onClick={() => void send(session, id, message)}>Send again</button>
-              <button aria-label="Take back" onClick={() => drop(id, message.id)}>
-                ×
-              </button>
+              {onEdit !== null && <button onClick={() => onEdit(message)}>Edit</button>}
             </>
           )}
+          <button aria-label={`Discard: ${message.text}`} onClick={() => drop(id, message.id)}>
+            ×
+          </button>
         </div>
       ))}
     </div>

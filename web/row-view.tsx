@@ -46,9 +46,9 @@ export function RowView({ row, conversation, output }: Props) {
           {row.message.content[0].message}
         </div>
       );
+    // The conversation ends with it, and with what one can do then (exhausted-card.tsx).
     case "summary":
-      // The card at the end of the conversation shows it.
-      return state.kind === "context_exhausted" ? null : <Summary text={row.message.content[0].summary} />;
+      return null;
     case "run_stop":
       return <RunStop message={row.message} />;
   }
@@ -125,15 +125,6 @@ const Aside = memo(function Aside({ message }: { readonly message: Of<"system"> 
       </summary>
       <Markdown text={text} streaming={false} />
     </details>
-  );
-});
-
-const Summary = memo(function Summary({ text }: { readonly text: string }) {
-  return (
-    <section className="summary-card" aria-label="Summary">
-      <h2>Summary</h2>
-      <Markdown text={text} streaming={false} headingLevel={3} />
-    </section>
   );
 });
 

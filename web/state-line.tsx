@@ -2,6 +2,7 @@
 import { useState } from "react";
 import type { Conversation, Link, LoadedConversation } from "../client/index.ts";
 import { describeState, phaseOf, retryOf } from "../client/phase.ts";
+import { NO_SANDBOX } from "./missing-sandbox.tsx";
 import { useSession } from "./session.tsx";
 import { tellError } from "./toasts.tsx";
 import { elapsed, useLink, useNow } from "./use-models.ts";
@@ -82,26 +83,25 @@ function Mode({ conversation: { id, mode, sandbox, parentId } }: { readonly conv
         RESTRICTED
       </span>
     );
-  if (sandbox.kind !== "available")
-    return (
-      <span className="mode un" title={`Restricted mode is not available on this host. ${sandbox.reason}`}>
-        UNRESTRICTED · no sandbox
-      </span>
-    );
   const restrict = () => {
     setBusy(true);
     call((routes) => routes.conversations[":id"].mode.$post({ param: { id }, json: { mode: "restricted" } }))
       .catch(tellError)
       .finally(() => setBusy(false));
   };
+  // The host is asked again: it may have a sandbox by now.
+  const isMissing = sandbox.kind !== "available";
   return (
     <>
-      <span className="mode un" title="Its commands have your rights.">
-        UNRESTRICTED
+      <span
+        className="mode un"
+        title={isMissing ? `${NO_SANDBOX} ${sandbox.reason}` : "Its commands have your rights."}
+      >
+        {isMissing ? "UNRESTRICTED · no sandbox" : "UNRESTRICTED"}
       </span>
       {parentId === null && (
         <button className="small" disabled={isBusy} onClick={restrict}>
-          Restrict again
+          {isMissing ? "Restrict" : "Restrict again"}
         </button>
       )}
     </>

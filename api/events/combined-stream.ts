@@ -7,7 +7,6 @@ import { randomUUID } from "node:crypto";
 import type { Unsubscribe } from "../../db/notifications.ts";
 import type { Opening, StreamChange } from "../../db/orders.ts";
 import type { Deps } from "../deps.ts";
-import { Problem } from "../problem.ts";
 import { ConversationFeed, type Sink } from "./conversation-feed.ts";
 import type { ListFeed } from "./list-feed.ts";
 import { SseWriter } from "./sse-writer.ts";
@@ -64,16 +63,12 @@ export class CombinedStream {
     const feed = new ConversationFeed(this.#deps, id, this.#sinkOf(id));
     this.#feeds.set(id, feed);
     try {
-      await feed.open(cursor);
+      await feed.follow(cursor);
       await feed.ended;
-    } catch (error) {
-      if (error instanceof Problem && error.code === "not_found")
-        this.#sinkOf(id).send({ name: "conversation.deleted", data: {} });
-      else {
-        // The database could not be read. The client may close the conversation meanwhile, or open it anew.
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
-        if (this.writer.isOpen && this.#feeds.get(id) === feed) return this.#open({ id, cursor });
-      }
+    } catch {
+      // The database could not be read. The client may close the conversation meanwhile, or open it anew.
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+      if (this.writer.isOpen && this.#feeds.get(id) === feed) return this.#open({ id, cursor });
     }
     if (this.#feeds.get(id) === feed) this.#feeds.delete(id);
   }

@@ -12,7 +12,7 @@ import { getConversation, readSnapshot, type Snapshot } from "../../db/views.ts"
 import { runningIn, type State } from "../../machine/conversation.ts";
 import { withActions } from "../actions.ts";
 import type { Deps } from "../deps.ts";
-import { notFound } from "../problem.ts";
+import { notFound, Problem } from "../problem.ts";
 import type { Signal } from "./hub.ts";
 import { LiveProgress } from "./live-progress.ts";
 import type { ServerSentEvent } from "./sse-writer.ts";
@@ -87,6 +87,26 @@ export class ConversationFeed {
     }
   }
 
+  /**
+   * The same for a conversation that may begin later, as a sub-agent does: that it is not there is told as a removal,
+   * and its beginning by a snapshot.
+   *
+   * @throws nothing but what `open` throws for a database that cannot be reached
+   */
+  async follow(cursor: string | null): Promise<void> {
+    try {
+      await this.#open(cursor);
+    } catch (error) {
+      if (error instanceof Problem && error.code === "not_found") {
+        this.#send({ name: "conversation.deleted", data: {} });
+        void this.#begin();
+        return;
+      }
+      this.close();
+      throw error;
+    }
+  }
+
   /** Compares with the table, in case that a notification was lost. */
   check(): void {
     this.#add({ kind: "check" });
@@ -118,6 +138,22 @@ export class ConversationFeed {
     if (snapshot === null) throw notFound();
     if (cursor !== null) this.#send({ name: "resync", data: {} });
     void this.#run(snapshot);
+  }
+
+  /** Commits were watched from before the first read, so the one that makes the conversation is not missed. */
+  async #begin(): Promise<void> {
+    try {
+      while ((await this.#next()) !== null) {
+        const snapshot = await this.#persist(() => this.#snapshot());
+        if (snapshot !== null) {
+          await this.#run(snapshot);
+          return;
+        }
+      }
+    } catch (error) {
+      this.#deps.report(`stream of ${this.#id}`, error);
+      this.close();
+    }
   }
 
   async #run(snapshot: Snapshot | null): Promise<void> {
@@ -215,17 +251,17 @@ export class ConversationFeed {
     this.#sendSynced();
   }
 
-  /** Repeats a read that the database could not answer, as long as the client is connected. */
-  async #persist(read: () => Promise<void>): Promise<void> {
+  /** Repeats a read that the database could not answer, as long as the client is connected; null: it is not. */
+  async #persist<T>(read: () => Promise<T>): Promise<T | null> {
     while (this.#isOpen) {
       try {
-        await read();
-        return;
+        return await read();
       } catch (error) {
         if (!isUnavailable(error)) throw error;
         await Promise.race([this.ended, new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref())]);
       }
     }
+    return null;
   }
 
   #snapshot(): Promise<Snapshot | null> {

@@ -147,6 +147,26 @@ test("an unknown conversation is reported as deleted, a removed one when it is r
   expect((await events.until("heartbeat")).data).toEqual({ everyMs: 300 });
 });
 
+test("a conversation that is opened before it begins, as a sub-agent may be, is told from its beginning", async () => {
+  const id = randomUUID();
+  const { events, streamId } = await open(`?conversation=${id}`);
+  await events.until(of(id, "conversation.deleted"));
+  const { head } = await createConversation(db, {}, { config: { id } });
+  expect((await events.until(of(id, "snapshot"))).data).toMatchObject({ data: { conversation: { id } } });
+  await events.until(of(id, "synced"));
+  await add(id, head);
+  await events.until(of(id, "context.warned"));
+  // Nobody waits for one that was closed.
+  const other = randomUUID();
+  await first.send("POST", `/api/stream/${streamId}`, { open: [{ id: other }] });
+  await events.until(of(other, "conversation.deleted"));
+  await first.send("POST", `/api/stream/${streamId}`, { close: [other] });
+  await createConversation(db, {}, { config: { id: other } });
+  await events.until(listFact("conversation.changed", other));
+  await events.until("heartbeat");
+  expect(events.received.filter(of(other, "snapshot"))).toEqual([]);
+});
+
 test("a stream carries two hundred conversations; one more is refused by name", async () => {
   const { events, streamId } = await open();
   const rows = await Promise.all(

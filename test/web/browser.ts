@@ -9,7 +9,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 import { expect, test as base } from "vitest";
-import { findChromium } from "./chromium.ts";
+import { findChromium, QUIET } from "./chromium.ts";
 
 export type Visitor = {
   /** The profile. Tabs in it share storage and workers. */
@@ -31,15 +31,11 @@ export const hasNoBrowser = program === null;
 /** Hosts that Chromium asks of its own accord, which no switch ends for good. Of a page, Playwright would report them. */
 const OWN = /^(https?:\/\/)?([\w-]+\.)*(google|googleapis|gstatic|gvt1)\.com[:/]/;
 
-const QUIET = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+/**
+ * A name for 127.0.0.1 that counts as insecure, as the address of a machine in the local network does: browsers keep some
+ * of their interfaces from its pages.
+ */
+export const INSECURE_HOST = "bedrock.test";
 
 /** A test with a `visitor`. */
 export const browserTest = base
@@ -49,7 +45,12 @@ export const browserTest = base
     const outside = await startOutside(report);
     const browser = await chromium.launch({
       executablePath: program ?? "",
-      args: [...QUIET, `--proxy-server=127.0.0.1:${outside.port}`],
+      args: [
+        ...QUIET,
+        `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`,
+        `--proxy-bypass-list=${INSECURE_HOST}`,
+        `--proxy-server=127.0.0.1:${outside.port}`,
+      ],
     });
     onCleanup(async () => {
       await browser.close();

@@ -214,7 +214,7 @@ test("sub-agents are cards with what each does; a card opens the sub-agent, whic
   await page.getByRole("link", { name: /^Slow/ }).click();
   await page.getByText("A sub-agent takes no messages.").waitFor();
   await on(page).transcript.getByText("Hm").waitFor();
-  await page.getByRole("link", { name: "another conversation" }).click();
+  await on(page).transcript.getByRole("link", { name: "Delegate." }).click();
   held.release();
   await on(page).transcript.getByText("Both are back.").waitFor();
   // Ended sub-agents can still be opened.

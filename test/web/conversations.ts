@@ -1,6 +1,7 @@
 /** Owns: what a test of the page needs of conversations: making them, and where things are on the page. */
 import { randomUUID } from "node:crypto";
 import type { Page } from "playwright-core";
+import { expect } from "vitest";
 import type { Answer as Scripted } from "../../local/scripted/script.ts";
 import { Person } from "../api/person.ts";
 import type { Stack } from "./stack.ts";
@@ -53,3 +54,18 @@ export const untilState = (page: Page, words: string | RegExp): Promise<void> =>
 
 /** All that the conversation says, in its order. */
 export const textOf = (page: Page): Promise<string> => on(page).transcript.innerText();
+
+/** Presses a button of the approval. A press counts only when the card has been there for a moment. */
+export async function decide(page: Page, button: "allow" | "deny"): Promise<void> {
+  // Pages in the background are slow to draw.
+  await page.bringToFront();
+  const pressed = on(page)[button];
+  await pressed.waitFor();
+  await expect
+    .poll(async () => {
+      if ((await pressed.count()) === 0) return true;
+      await pressed.click({ timeout: 1_000 }).catch(() => undefined);
+      return false;
+    })
+    .toBe(true);
+}

@@ -17,6 +17,7 @@ export type Stack = {
   /** The address for the browser. */
   readonly url: string;
   readonly system: System;
+  /** Its requests have the token. */
   readonly api: TestApi;
   /** Between the browser and the API: `cut` and `mend` are the end and the return of the API. */
   readonly network: TcpProxy;
@@ -27,6 +28,8 @@ export type Stack = {
 export type StackOptions = SystemOptions & {
   /** null, the default: no token is required. */
   readonly apiToken?: string | null;
+  /** The address that the API says it listens on; 127.0.0.1 unless given. One on all addresses serves any name. */
+  readonly host?: string;
 };
 
 /**
@@ -43,14 +46,14 @@ export function testWithStack(options: StackOptions = {}) {
     .skipIf(hasNoBrowser);
 }
 
-async function startStack({ apiToken = null, ...options }: StackOptions) {
+async function startStack({ apiToken = null, host = "127.0.0.1", ...options }: StackOptions) {
   const problem = await buildPage(() => undefined);
   if (problem !== null) throw new Error(problem);
   const system = await startSystem(options);
   const { scriptedModel: scripted, model: defaultModel } = system.config;
   const models = new Models({ scripted });
   const api = startApiOn(system, {
-    ...{ apiToken, page: readPage(), scripted, defaultModel },
+    ...{ apiToken, host, page: readPage(), scripted, defaultModel },
     models: () => Promise.resolve(models),
   });
   const requests: string[] = [];
@@ -63,11 +66,26 @@ async function startStack({ apiToken = null, ...options }: StackOptions) {
     (_, error) => void api.reports.push(error),
   );
   const network = await startProxy({ host: "127.0.0.1", port: Number(new URL(listening.url).port) });
-  const stack: Stack = { url: `http://127.0.0.1:${network.port}`, system, api, network, requests };
+  const url = `http://127.0.0.1:${network.port}`;
+  const stack: Stack = { url, system, api: authorized(api, apiToken), network, requests };
   const close = async (): Promise<void> => {
     await network.cut();
     await listening.close(0);
     expect(api.reports, "errors of the API").toEqual([]);
   };
   return { stack, close };
+}
+
+function authorized(api: TestApi, token: string | null): TestApi {
+  if (token === null) return api;
+  const authorization = `Bearer ${token}`;
+  return {
+    ...api,
+    get: (path, init = {}) => {
+      const headers = new Headers(init.headers);
+      headers.set("authorization", authorization);
+      return api.get(path, { ...init, headers });
+    },
+    send: (method, path, body, headers = {}) => api.send(method, path, body, { authorization, ...headers }),
+  };
 }
