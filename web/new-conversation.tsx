@@ -122,7 +122,8 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
       >
         {trials.length > 0 && (
           <div className="banner" role="note">
-            <span>{isScripted && EXPLANATION} Three things to try:</span>
+            {isScripted && <span>{EXPLANATION}</span>}
+            <span>Three things to try:</span>
             {trials.map((trial) => (
               <button
                 key={trial.name}

@@ -516,6 +516,13 @@ export const SCENES: readonly Scene[] = [
   }),
 ];
 
+/** @throws where there is none of this name */
+export function sceneOf(name: string): Scene {
+  const found = SCENES.find((scene) => scene.name === name);
+  if (found === undefined) throw new Error(`There is no scene "${name}".`);
+  return found;
+}
+
 /** With the scripted model, as `npm start` without a key. */
 export const SCRIPTED_SCENES: readonly Scene[] = [
   scene("no conversation yet, and no key", async ({ stack, open }) => {

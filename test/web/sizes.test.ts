@@ -7,7 +7,7 @@ import sharp from "sharp";
 import { expect } from "vitest";
 import { on } from "./conversations.ts";
 import { layoutProblems } from "./layout.ts";
-import { SCENES, SCRIPTED_SCENES, show, TOKEN_SCENES, type Scene } from "./scenes.ts";
+import { sceneOf, SCENES, SCRIPTED_SCENES, show, TOKEN_SCENES, type Scene } from "./scenes.ts";
 import { testWithStack } from "./stack.ts";
 
 const PHONE = { width: 380, height: 740 };
@@ -43,12 +43,6 @@ const test = testWithStack();
 fits(test, SCENES);
 fits(testWithStack({ env: { SCRIPTED_MODEL: "true" } }), SCRIPTED_SCENES);
 fits(testWithStack({ apiToken: "the-token-of-this-test" }), TOKEN_SCENES);
-
-function sceneOf(name: string): Scene {
-  const found = SCENES.find((scene) => scene.name === name);
-  if (found === undefined) throw new Error(`There is no scene "${name}".`);
-  return found;
-}
 
 test("who wants no motion gets none", async ({ visitor, stack }) => {
   await show(sceneOf("text that streams"), { visitor, stack }, async (page) => {
