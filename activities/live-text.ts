@@ -3,6 +3,7 @@
  * what waits for a slow database. What is left out beyond these bounds leaves a gap in the offsets (architecture, rule
  * 9). The newest part is kept, so that a client that comes later can be told it.
  */
+import { KEPT_LIVE_CHARS } from "../protocol/formats.ts";
 
 /** A text and where it belongs in its source; offsets count UTF-16 code units. */
 type Piece<Source> = { readonly source: Source; readonly offset: number; readonly text: string };
@@ -24,8 +25,6 @@ export type LiveTextOptions<Source> = {
 export const RATE = 64 * 1024;
 /** Pieces that may wait: each becomes a notification, however short it is. */
 const PIECES = 64;
-/** Characters that are kept. */
-export const KEPT = 256 * 1024;
 
 type Waiting<Source> = { readonly source: Source; readonly offset: number; text: string };
 
@@ -125,10 +124,10 @@ export class LiveText<Source> {
   #keep(piece: Waiting<Source>): void {
     join(this.#kept, piece, this.#options.keyOf);
     this.#keptChars += piece.text.length;
-    while (this.#keptChars > KEPT) {
+    while (this.#keptChars > KEPT_LIVE_CHARS) {
       const [oldest, ...rest] = this.#kept;
       if (oldest === undefined) return;
-      const surplus = this.#keptChars - KEPT;
+      const surplus = this.#keptChars - KEPT_LIVE_CHARS;
       const { source, offset, text } = oldest;
       this.#keptChars -= Math.min(surplus, text.length);
       this.#kept =

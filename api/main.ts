@@ -10,7 +10,7 @@ import { createApp } from "./app.ts";
 import { createHub } from "./events/hub.ts";
 import { sweepImages } from "./images.ts";
 import { createMetrics } from "./metrics.ts";
-import { knownModels } from "./models.ts";
+import { createModelRegistry } from "./models.ts";
 import { readPage } from "./page-files.ts";
 import type { ReportError } from "./problem.ts";
 import { serve } from "./serve.ts";
@@ -44,7 +44,7 @@ async function run(config: ServiceConfig): Promise<void> {
     workflows,
     hub: createHub(notifications, (conversationId) => sendOrder(db, { kind: "tell_again", conversationId })),
     streams: { send: (order) => sendOrder(db, order), onOrder: notifications.onOrder },
-    models: knownModels(db, config),
+    models: createModelRegistry(db, config),
     defaultModel: config.model,
     scripted: config.scriptedModel,
     toolHost: config.toolHost,

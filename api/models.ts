@@ -13,19 +13,19 @@ import { withTimeout } from "./with-timeout.ts";
 const TIMEOUT_MS = 1_000;
 
 /** Each call reads the list again. Never rejects. */
-export function knownModels(
+export function createModelRegistry(
   db: Database,
   { models: file, scriptedModel: scripted }: Pick<Config, "models" | "scriptedModel">,
 ): () => Promise<Models> {
-  let known = new Models({ file, scripted });
-  const look = async (): Promise<void> => {
+  let current = new Models({ file, scripted });
+  const refresh = async (): Promise<void> => {
     const provided = readFacts(await readProviderModels(db));
-    if (provided.length > 0) known = new Models({ provided, file, scripted });
+    if (provided.length > 0) current = new Models({ provided, file, scripted });
   };
   return async () => {
-    if (scripted) return known;
-    const looked = look().catch(() => undefined);
-    await withTimeout(looked, TIMEOUT_MS, undefined);
-    return known;
+    if (scripted) return current;
+    const refreshed = refresh().catch(() => undefined);
+    await withTimeout(refreshed, TIMEOUT_MS, undefined);
+    return current;
   };
 }

@@ -8,6 +8,7 @@ import { foldTimes, steers } from "./cycles.ts";
 import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
 import { temporalFloor } from "./floor.ts";
 import { cachedShare, longConversations } from "./long.ts";
+import { PAGE_PARTS } from "./page-parts.ts";
 import { plainTurns, toolRounds } from "./rounds.ts";
 import { deathsOfLargeTrees, ordinaryWork, spawns } from "./sandbox.ts";
 import { spans } from "./spans.ts";
@@ -165,4 +166,5 @@ export const PARTS: ReadonlyMap<string, Part> = new Map<string, Part>([
   ["cycles", cycles],
   ["deltas", deltas],
   ["crash", crash],
+  ...PAGE_PARTS,
 ]);

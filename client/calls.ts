@@ -5,6 +5,7 @@
 import { type ClientResponse, DetailedError, hc, parseResponse } from "hono/client";
 import type { Api } from "../api/app.ts";
 import type { ProblemCode } from "../api/problem.ts";
+import { REQUEST_DEADLINE_MS } from "../protocol/timing.ts";
 
 export type Problem = {
   readonly code: ProblemCode;
@@ -45,8 +46,8 @@ export type Server = {
 /** The routes as an object of typed calls: `routes.conversations[":id"].cancel.$post(…)`. */
 export type Routes = ReturnType<typeof hc<Api>>["api"];
 
-/** Milliseconds until a call without an answer is given up. The server answers within ten seconds. */
-const PATIENCE_MS = 20_000;
+/** Milliseconds until a call without an answer is given up: the server's own limit, and the time for the way. */
+const TIMEOUT_MS = REQUEST_DEADLINE_MS + 2_000;
 /** Milliseconds between the tries of `persist`, and until it gives up. */
 const BETWEEN_TRIES_MS = 500;
 const PERSISTENCE_MS = 60_000;
@@ -76,9 +77,9 @@ export type Calls = {
 
 export function createCalls({ url, token }: Server): Calls {
   const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
-  const patient: typeof fetch = (input, init) =>
-    fetch(input, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
-  const { api: routes } = hc<Api>(url, { headers, fetch: patient });
+  const fetchInTime: typeof fetch = (input, init) =>
+    fetch(input, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const { api: routes } = hc<Api>(url, { headers, fetch: fetchInTime });
 
   const call: Calls["call"] = async (request) => {
     try {
@@ -100,7 +101,7 @@ export function createCalls({ url, token }: Server): Calls {
     }
   };
   const bytes: Calls["bytes"] = async (path) => {
-    const response = await patient(url + path, { headers }).catch((error: unknown) => {
+    const response = await fetchInTime(url + path, { headers }).catch((error: unknown) => {
       throw new Unreachable(error);
     });
     if (!response.ok) throw new Refused((await response.json()) as Problem);

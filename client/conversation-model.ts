@@ -48,6 +48,18 @@ export function reduceConversation(
   return model.kind === "loaded" ? reduceLoaded(model, input, now) : model;
 }
 
+/** A conversation of which no message is known. */
+export const known = (conversation: Conversation): LoadedConversation => ({
+  kind: "loaded",
+  conversation,
+  since: Date.parse(conversation.updatedAt),
+  messages: [],
+  hasEarlier: true,
+  answer: null,
+  output: null,
+  isSynced: false,
+});
+
 type Snapshot = Extract<ConversationEvent, { name: "snapshot" }>["data"];
 
 function fromSnapshot(model: ConversationModel, { conversation, messages }: Snapshot): LoadedConversation {

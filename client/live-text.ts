@@ -2,6 +2,7 @@
  * Owns: the text that comes in while a request or a command runs (docs/http.md, "Live text"). Pieces say where they
  * belong, so that one that comes twice adds nothing. A pure value.
  */
+import { KEPT_LIVE_CHARS } from "../protocol/formats.ts";
 
 /** One block of an answer that is being written. */
 export type LiveBlock = {
@@ -30,9 +31,6 @@ export type LiveOutput = {
   readonly ends: { readonly [stream in OutputStream]: number };
   readonly hasGap: boolean;
 };
-
-/** Characters of a command's output that are kept: the last ones. */
-const OUTPUT_LIMIT = 256 * 1024;
 
 type Piece = { readonly offset: number; readonly text: string };
 
@@ -94,12 +92,12 @@ function newPart(end: number, { offset, text }: Piece) {
 function lastOf(parts: LiveOutput["parts"]): LiveOutput["parts"] {
   let size = parts.reduce((sum, { text }) => sum + text.length, 0);
   // Cut seldom, by a half: cutting at every piece would copy all of it each time.
-  if (size <= 1.5 * OUTPUT_LIMIT) return parts;
+  if (size <= 1.5 * KEPT_LIVE_CHARS) return parts;
   const kept = [...parts];
-  while (size > OUTPUT_LIMIT) {
+  while (size > KEPT_LIVE_CHARS) {
     const [first] = kept;
     if (first === undefined) break;
-    const surplus = size - OUTPUT_LIMIT;
+    const surplus = size - KEPT_LIVE_CHARS;
     if (first.text.length <= surplus) kept.shift();
     else kept[0] = { ...first, text: first.text.slice(surplus) };
     size -= Math.min(first.text.length, surplus);

@@ -18,8 +18,10 @@ export type Link =
 
 export type StreamReceiver = {
   readonly onLink: (link: Link) => void;
-  readonly onListEvent: (event: ListEvent) => void;
-  readonly onConversationEvent: (id: string, event: ConversationEvent) => void;
+  /** Null: the list is not wanted. */
+  readonly onListEvent: ((event: ListEvent) => void) | null;
+  /** @param cursor of a durable event; null for live text and what a stream says of itself */
+  readonly onConversationEvent: (id: string, event: ConversationEvent, cursor: string | null) => void;
 };
 
 /** Milliseconds. */
@@ -57,11 +59,11 @@ export class Stream {
     void this.#connect();
   }
 
-  /** Follows a conversation from now on; it begins with a snapshot. */
-  open(id: string): void {
+  /** Follows a conversation: from the event after the cursor on; without one, it begins with a snapshot. */
+  open(id: string, cursor: string | null = null): void {
     if (this.#cursors.has(id)) return;
-    this.#cursors.set(id, null);
-    this.#tell({ open: [{ id }] });
+    this.#cursors.set(id, cursor);
+    this.#tell({ open: [openingOf(id, cursor)] });
   }
 
   close(id: string): void {
@@ -112,7 +114,9 @@ export class Stream {
   async #read(signal: AbortSignal): Promise<Failure> {
     const { url, token } = this.#server;
     const asked = new Map(this.#cursors);
-    const query = new URLSearchParams({ list: this.#listCursor ?? "" });
+    const query = new URLSearchParams(
+      this.#receiver.onListEvent === null ? {} : { list: this.#listCursor ?? "" },
+    );
     for (const [id, cursor] of asked) query.append("conversation", cursor === null ? id : `${id}:${cursor}`);
     const response = await fetch(`${url}/api/stream?${query.toString()}`, {
       headers: {
@@ -159,25 +163,24 @@ export class Stream {
   #pass(name: string, { conversationId, cursor, data }: Envelope): void {
     if (conversationId === null) {
       this.#listCursor = cursor ?? this.#listCursor;
-      this.#receiver.onListEvent({ name, data } as ListEvent);
+      this.#receiver.onListEvent?.({ name, data } as ListEvent);
     } else if (this.#cursors.has(conversationId)) {
       if (cursor !== null) this.#cursors.set(conversationId, cursor);
-      this.#receiver.onConversationEvent(conversationId, { name, data } as ConversationEvent);
+      this.#receiver.onConversationEvent(conversationId, { name, data } as ConversationEvent, cursor);
     }
   }
 
   /** What was opened and closed after the connection was asked for. */
   #tellDifference(asked: ReadonlyMap<string, unknown>): void {
-    const open = [...this.#cursors.keys()].filter((id) => !asked.has(id)).map((id) => ({ id }));
+    const open = [...this.#cursors]
+      .filter(([id]) => !asked.has(id))
+      .map(([id, cursor]) => openingOf(id, cursor));
     const close = [...asked.keys()].filter((id) => !this.#cursors.has(id));
     if (open.length + close.length > 0) this.#tell({ open, close });
   }
 
   /** Without a stream that is open, the next connection asks for what is wanted then. */
-  #tell(change: {
-    readonly open?: readonly { readonly id: string }[];
-    readonly close?: readonly string[];
-  }): void {
+  #tell(change: { readonly open?: readonly Opening[]; readonly close?: readonly string[] }): void {
     const { url, token } = this.#server;
     const streamId = this.#streamId;
     if (streamId === null) return;
@@ -219,6 +222,10 @@ export class Stream {
     this.#receiver.onLink(link);
   }
 }
+
+type Opening = { readonly id: string; readonly cursor?: string };
+
+const openingOf = (id: string, cursor: string | null): Opening => (cursor === null ? { id } : { id, cursor });
 
 type Envelope = {
   readonly conversationId: string | null;

@@ -2,7 +2,8 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { tryLock, type Lock } from "./lock.ts";
+import { holderOf, tryLock, type Lock } from "./lock.ts";
+import type { ProcessIdentity } from "./process-identity.ts";
 import type { Report } from "./progress.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
 
@@ -37,6 +38,11 @@ export function makeFolders({ dataDir, ...own }: DataFolders): void {
   }
 }
 
+const lockIn = ({ runDir }: DataFolders): string => join(runDir, "launcher.lock");
+
+/** The `npm start` that uses them; null: none does. */
+export const holderOfData = (folders: DataFolders): ProcessIdentity | null => holderOf(lockIn(folders));
+
 /** Milliseconds: a little more than a stop takes at most (main.ts). */
 const STOPS_WITHIN = 15_000;
 
@@ -46,14 +52,15 @@ const STOPS_WITHIN = 15_000;
  * @throws StartError when another one has the lock and does not stop.
  */
 export async function takeDataLock(
-  { runDir, dataDir }: DataFolders,
+  folders: DataFolders,
   options: { readonly report: Report; readonly signal?: AbortSignal; readonly within?: number },
 ): Promise<Lock> {
   const { report, signal, within = STOPS_WITHIN } = options;
+  const { dataDir } = folders;
   const deadline = performance.now() + within;
   for (;;) {
     signal?.throwIfAborted();
-    const result = tryLock(join(runDir, "launcher.lock"));
+    const result = tryLock(lockIn(folders));
     if (result.held) return result;
     const other = `Another start (process ${result.holder.pid})`;
     if (!result.isReleasedSoon)

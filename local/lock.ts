@@ -43,6 +43,13 @@ export function tryLock(file: string): Lock | Refused {
   }
 }
 
+/** The process that has the lock; null: nobody does. */
+export function holderOf(file: string): ProcessIdentity | null {
+  const found = read(file);
+  const holder = found === null ? null : parseIdentity(found);
+  return holder !== null && isRunning(holder) ? holder : null;
+}
+
 /**
  * Waits for the lock.
  *

@@ -18,7 +18,8 @@ export function checkMachine(path = process.env["PATH"] ?? "", platform: string 
   );
 }
 
-function isOn(path: string, program: string): boolean {
+/** Whether a folder of PATH has the program. */
+export function isOn(path: string, program: string): boolean {
   return path.split(delimiter).some((folder) => {
     try {
       const file = join(folder, program);

@@ -9,7 +9,7 @@ export type Report = (sentence: string) => void;
 export type ProgressOptions = {
   readonly write: (line: string) => void;
   /** Milliseconds of silence before the first line; 1000 by default. */
-  readonly patience?: number;
+  readonly delay?: number;
   /** Milliseconds between two lines; 4000 by default. */
   readonly interval?: number;
 };
@@ -20,7 +20,7 @@ export async function withProgress<T>(
   options: ProgressOptions,
   work: (report: Report) => Promise<T>,
 ): Promise<T> {
-  const { write, patience = 1000, interval = 4000 } = options;
+  const { write, delay = 1000, interval = 4000 } = options;
   const startedAt = performance.now();
   const seconds = () => `${Math.round((performance.now() - startedAt) / 1000)} s`;
   let news = "";
@@ -31,7 +31,7 @@ export async function withProgress<T>(
     lines++;
     timer = setTimeout(tell, interval);
   };
-  let timer = setTimeout(tell, patience);
+  let timer = setTimeout(tell, delay);
   try {
     const result = await work((sentence) => {
       news = sentence;

@@ -18,10 +18,13 @@ import { SecretError, takeSecrets } from "./secrets.mjs";
 import { digestOf, ROOT } from "./sources.mjs";
 
 const CACHE = join(ROOT, "node_modules", ".cache", "bedrock");
-const PROGRAMS = ["local/main.ts", "local/scripted/main.ts", "api/main.ts", "worker.ts"];
+const PROGRAMS = ["local/main.ts", "local/scripted/main.ts", "api/main.ts", "cli/main.ts", "worker.ts"];
 const FOLDERS = [
+  "acp",
   "activities",
   "api",
+  "cli",
+  "client",
   "db",
   "images",
   "llm",

@@ -24,3 +24,5 @@ export const MAX_CALLS_BYTES = 320 * 1024;
 /** Calls of one response, and characters of a call's name: each call gets a result, which names it. */
 export const MAX_CALLS = 256;
 export const MAX_CALL_NAME_LENGTH = 200;
+/** UTF-16 code units of a request's or a command's live text that are kept while it goes on: the last ones. */
+export const KEPT_LIVE_CHARS = 256 * 1024;

@@ -18,7 +18,7 @@ const ALLOWED = new Set([
 /** Nobody can page through a command's output or type a password. */
 const FIXED = { PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" } as const;
 
-const PACKAGED = packagedPrograms();
+export const PACKAGED_PROGRAMS = packagedPrograms();
 
 /** The environment of a command; `LC_*` included. PATH ends with the folder of the ripgrep that comes as a package. */
 export function commandEnvironment(source: NodeJS.ProcessEnv = process.env): Record<string, string> {
@@ -27,7 +27,7 @@ export function commandEnvironment(source: NodeJS.ProcessEnv = process.env): Rec
     if (value !== undefined && (ALLOWED.has(name) || name.startsWith("LC_"))) environment[name] = value;
   }
   const { PATH = "/usr/local/bin:/usr/bin:/bin", ...others } = environment;
-  return { ...others, PATH: [PATH, ...PACKAGED].join(":"), ...FIXED };
+  return { ...others, PATH: [PATH, ...PACKAGED_PROGRAMS].join(":"), ...FIXED };
 }
 
 /** Empty where the package has no program for this platform, or was left out. */

@@ -63,7 +63,7 @@ async function probe(): Promise<Sandbox> {
   const version = `print syscall(${number}, 0, 0, ${LANDLOCK_CREATE_RULESET_VERSION}), " $!"`;
   const asked = await run(["perl", "-e", version], null);
   const [, abi, error = ""] = /^(-?\d+) (.*)$/s.exec(asked.output) ?? [];
-  if (abi === undefined) return unknown(asked.spawnError ?? "a command did not end in time");
+  if (abi === undefined) return unknown(asked.spawnError ?? "a command gave no answer");
   if (Number(abi) >= 1)
     return tryOut((hidden) => confinement({ arch, abi: Number(abi), hidden }), Number(abi));
   return KERNEL_LACKS_IT.test(error)
@@ -98,7 +98,7 @@ async function tryOut(confined: (hidden: readonly string[]) => Confinement, abi:
       () => false,
     );
     if (!isUntouched || isNew) return unavailable("A command under the sandbox could write.");
-    return output.includes("ran") ? { kind: "available", abi } : unknown("a command did not end in time");
+    return output.includes("ran") ? { kind: "available", abi } : unknown("a command gave no answer");
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

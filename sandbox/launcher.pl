@@ -91,7 +91,7 @@ sub launch {
   setpgrp(0, 0);
   my $open = 1;
   while ($open && !$told && getppid() == $keeper) {
-    if (wait_for(patience(), fileno(STDIN))) { $open = read_input() }
+    if (wait_for(poll_timeout(), fileno(STDIN))) { $open = read_input() }
     while (my ($verb, $id, @rest) = next_message()) {
       if ($verb eq "run") { run($id, @rest) }
       my $command = $commands{$id} // next;
@@ -108,7 +108,8 @@ sub launch {
   end_all_and_groups();
 }
 
-sub patience {
+# Milliseconds; -1 waits for ever.
+sub poll_timeout {
   my ($latest) = sort { $b <=> $a } map { $_->{since} } in_state("orphaned");
   return pause_after(now() - $latest) if defined $latest;
   return in_state("running", "ending") ? $TICK_MS : -1;

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { Attention } from "./attention.tsx";
 import { ConversationPage } from "./conversation-page.tsx";
 import { ConversationList } from "./conversation-list.tsx";
+import { focusMessage, LIST, MAIN, useKeptFocus } from "./focus.ts";
 import { NewConversation } from "./new-conversation.tsx";
 import { NewVersion } from "./new-version.tsx";
 import { useRoute } from "./route.ts";
@@ -31,11 +32,22 @@ function Page({ onToken }: { readonly onToken: (token: string) => void }) {
   // On a phone the list covers the view over which it was opened; it goes when another view is chosen.
   const [listOver, setListOver] = useState<string | null>(null);
   const shown = route.kind === "conversation" ? route.id : "new";
+  useKeptFocus();
   if (link.kind === "unauthorized")
     return <TokenPrompt wasRefused={storedToken() !== null} onToken={onToken} />;
   const openList = () => setListOver(shown);
   return (
     <div className="page" data-list={listOver === shown ? "open" : "closed"}>
+      <a
+        className="skip"
+        href={`#${MAIN}`}
+        onClick={(event) => {
+          event.preventDefault();
+          focusMessage();
+        }}
+      >
+        Skip to the message
+      </a>
       <Attention />
       <ConversationList
         selected={route.kind === "conversation" ? route.id : null}
@@ -47,7 +59,7 @@ function Page({ onToken }: { readonly onToken: (token: string) => void }) {
         <NewConversation onOpenList={openList} />
       )}
       <NewVersion />
-      <Toasts />
+      <Toasts focusHome={LIST} />
     </div>
   );
 }

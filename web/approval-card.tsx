@@ -54,7 +54,12 @@ export function ApprovalCard({
   }, []);
 
   return (
-    <section className="approve" aria-labelledby="approval-title">
+    // After a decision of somebody else, the next key must not send a draft.
+    <section
+      className="approve"
+      aria-labelledby="approval-title"
+      data-focus-home={decision === null ? undefined : "composer"}
+    >
       <h2 id="approval-title">The agent asks to leave Restricted mode</h2>
       <blockquote>{state.reason}</blockquote>
       <ul>

@@ -3,15 +3,14 @@ import { useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type 
 import { newId, type LoadedConversation } from "../client/index.ts";
 import { phaseOf } from "../client/phase.ts";
 import { readImages, readText, writeImages, writeText, type Delivery, type DraftImage } from "./drafts.ts";
+import { isTouch } from "./focus.ts";
 import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
 import { drop, send, type Sending } from "./outbox.ts";
 import { QueueView } from "./queue-view.tsx";
 import type { Stopping } from "./run-control.ts";
 import { useSession } from "./session.tsx";
+import { StopButton } from "./stop-button.tsx";
 import { useLink } from "./use-models.ts";
-
-/** On a touch screen Enter makes a new line, for there is no Shift. */
-const isTouch = (): boolean => window.matchMedia("(pointer: coarse)").matches;
 
 export function Composer({
   model,
@@ -63,9 +62,11 @@ export function Composer({
     setProblems([]);
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    // On a touch screen Enter makes a new line, for there is no Shift.
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing || isTouch()) return;
     event.preventDefault();
-    submit();
+    // A key that is held down was meant for what had the focus before.
+    if (!event.repeat) submit();
   };
   const onPaste = (event: ClipboardEvent) => {
     if (event.clipboardData.files.length === 0) return;
@@ -142,15 +143,12 @@ export function Composer({
             </button>
           </div>
         )}
-        <span className="space" />
-        {(stopping.canStop || stopping.isStopping) && (
-          <button disabled={stopping.isStopping} onClick={stopping.stop}>
-            {stopping.isStopping ? "Stopping …" : "Stop"} <kbd>Esc</kbd>
+        <div className="ends">
+          <StopButton stopping={stopping} />
+          <button className="primary" disabled={!canSend} onClick={submit}>
+            Send <kbd>↵</kbd>
           </button>
-        )}
-        <button className="primary" disabled={!canSend} onClick={submit}>
-          Send <kbd>↵</kbd>
-        </button>
+        </div>
       </div>
       {stopping.isStopping && link.kind === "lost" && (
         <p className="problem warn" role="status">

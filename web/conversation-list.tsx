@@ -1,8 +1,9 @@
 /** Owns: the conversations by what they want of the person, searching them, and what can be done with one. */
-import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useId, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { VList } from "virtua";
 import type { ListedConversation, ListModel } from "../client/index.ts";
 import { describeState, phaseOf, type Phase } from "../client/phase.ts";
+import { LIST } from "./focus.ts";
 import { conversationRoute, linkTo, navigate } from "./route.ts";
 import { useSession } from "./session.tsx";
 import { doLater, tellDone, tellError } from "./toasts.tsx";
@@ -45,7 +46,16 @@ export function ConversationList({
     });
   const now = useNow(true);
   return (
-    <nav aria-label="Conversations">
+    <nav
+      id={LIST}
+      tabIndex={-1}
+      aria-label="Conversations"
+      // A link was followed, perhaps to the view that the list covers.
+      onClick={(event) => {
+        if (event.defaultPrevented && event.target instanceof Element && event.target.closest("a") !== null)
+          onClose();
+      }}
+    >
       <header>
         <a className="brand" {...linkTo({ kind: "new" })}>
           Bedrock
@@ -156,30 +166,36 @@ const Entry = memo(function Entry({ conversation, isSelected, now, hide }: Entry
   const { id, title, cwd, mode, state, since, updatedAt } = conversation;
   const phase = phaseOf(state);
   const [isRenaming, setRenaming] = useState(false);
+  const linkId = useId();
   return (
-    <div className="entry" aria-current={isSelected ? "page" : undefined}>
+    <div className="entry" data-selected={isSelected} data-focus-home={linkId}>
       {isRenaming ? (
         <Rename conversation={conversation} onDone={() => setRenaming(false)} />
       ) : (
-        <a {...linkTo(conversationRoute(id))}>
+        <a id={linkId} {...linkTo(conversationRoute(id))} aria-current={isSelected ? "page" : undefined}>
           <span className={`dot ${phase}`} aria-hidden="true" />
           <span className="title">{title}</span>
-          <time dateTime={updatedAt}>
-            {phase === "works" ? elapsed(now - since) : relativeTime(updatedAt, now)}
-          </time>
           <small>
+            {/* The directory comes last: it is what may be cut off. */}
+            {state.kind === "idle" ? "" : `${describeState(state)} · `}
+            {mode === "unrestricted" && <span className="bad">unrestricted · </span>}
             {shortPath(cwd)}
-            {state.kind === "idle" ? "" : ` · ${describeState(state)}`}
-            {mode === "unrestricted" ? <span className="bad"> · unrestricted</span> : null}
           </small>
         </a>
       )}
-      <Menu
-        conversation={conversation}
-        onRename={() => setRenaming(true)}
-        hide={hide}
-        isSelected={isSelected}
-      />
+      {!isRenaming && (
+        <div className="beside">
+          <time dateTime={updatedAt}>
+            {phase === "works" ? elapsed(now - since) : relativeTime(updatedAt, now)}
+          </time>
+          <Menu
+            conversation={conversation}
+            onRename={() => setRenaming(true)}
+            hide={hide}
+            isSelected={isSelected}
+          />
+        </div>
+      )}
     </div>
   );
 });
@@ -230,87 +246,108 @@ type MenuProps = Pick<EntryProps, "conversation" | "isSelected" | "hide"> & { re
 function Menu({ conversation, isSelected, hide, onRename }: MenuProps) {
   const { call } = useSession();
   const [isOpen, setOpen] = useState(false);
+  const id = useId();
   const menu = useRef<HTMLDivElement>(null);
-  const { id, title, archived } = conversation;
-  useEffect(() => {
-    if (!isOpen) return;
-    menu.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
-    const close = (event: Event) => {
-      if (!(event.target instanceof Node) || menu.current?.contains(event.target) !== true) setOpen(false);
-    };
-    document.addEventListener("pointerdown", close);
-    return () => document.removeEventListener("pointerdown", close);
-  }, [isOpen]);
+  const { id: conversationId, title, archived } = conversation;
+  const itemsIn = () => [...(menu.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
 
   const archive = (value: boolean) =>
-    call((routes) => routes.conversations[":id"].$patch({ param: { id }, json: { archived: value } }));
-  const actions: readonly (readonly [string, () => void])[] = [
+    call((routes) =>
+      routes.conversations[":id"].$patch({ param: { id: conversationId }, json: { archived: value } }),
+    );
+  const actions: readonly (readonly [string, (isByKey: boolean) => void])[] = [
     ["Rename", onRename],
     [
       archived ? "Take out of the archive" : "Archive",
-      () => {
+      (isByKey) => {
+        const undo = () => void archive(false).catch(tellError);
         archive(!archived).then(() => {
-          if (!archived) tellDone(`“${title}” is archived.`, () => void archive(false).catch(tellError));
+          if (!archived) tellDone(`“${title}” is archived.`, undo, { takesFocus: isByKey });
         }, tellError);
       },
     ],
     [
       "Delete",
-      () => {
-        hide(id, true);
+      (isByKey) => {
+        hide(conversationId, true);
         if (isSelected) navigate({ kind: "new" });
-        const restore = () => hide(id, false);
+        const restore = () => hide(conversationId, false);
         const remove = () => {
-          call((routes) => routes.conversations[":id"].$delete({ param: { id } })).catch((error: unknown) => {
-            restore();
-            tellError(error);
-          });
+          call((routes) => routes.conversations[":id"].$delete({ param: { id: conversationId } })).catch(
+            (error: unknown) => {
+              restore();
+              tellError(error);
+            },
+          );
         };
-        doLater(`“${title}” will be deleted with its sub-agents.`, remove, restore);
+        const text = `“${title}” will be deleted with its sub-agents.`;
+        doLater(text, remove, restore, { takesFocus: isByKey });
       },
     ],
   ];
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (!isOpen) return;
+    // The browser closes the menu. The Stop of the conversation is another key press.
+    if (event.key === "Escape") event.stopPropagation();
+    if (event.key === "Tab") menu.current?.hidePopover();
+    const items = itemsIn();
+    const to = indexAfter(event.key, items.indexOf(document.activeElement as HTMLElement), items.length);
+    if (to === null) return;
+    event.preventDefault();
+    items[to]?.focus();
+  };
   return (
-    <div
-      className="menu"
-      ref={menu}
-      onKeyDown={(event) => {
-        if (event.key === "Escape" && isOpen) {
-          event.stopPropagation();
-          setOpen(false);
-        }
-        const items = [...(menu.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
-        const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-        if (step === 0 || items.length === 0) return;
-        event.preventDefault();
-        const at = items.findIndex((item) => item === document.activeElement);
-        items.at((at + step) % items.length)?.focus();
-      }}
-    >
+    <div className="menu" onKeyDown={onKeyDown}>
       <button
         aria-label={`More about ${title}`}
         aria-haspopup="menu"
         aria-expanded={isOpen}
-        onClick={() => setOpen(!isOpen)}
+        popoverTarget={id}
       >
         ⋯
       </button>
-      {isOpen && (
-        <div role="menu">
-          {actions.map(([name, act]) => (
-            <button
-              key={name}
-              role="menuitem"
-              onClick={() => {
-                setOpen(false);
-                act();
-              }}
-            >
-              {name}
-            </button>
-          ))}
-        </div>
-      )}
+      <div
+        ref={menu}
+        id={id}
+        role="menu"
+        aria-label={`More about ${title}`}
+        popover="auto"
+        onToggle={({ newState }) => {
+          setOpen(newState === "open");
+          if (newState === "open") itemsIn()[0]?.focus();
+        }}
+      >
+        {actions.map(([name, act]) => (
+          <button
+            key={name}
+            role="menuitem"
+            tabIndex={-1}
+            onClick={({ detail }) => {
+              menu.current?.hidePopover();
+              // A press of the mouse has a number, that of a key has none.
+              act(detail === 0);
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
     </div>
   );
+}
+
+/** Which of `count` items a key leads to; null: the key has no meaning in a menu. */
+function indexAfter(key: string, at: number, count: number): number | null {
+  switch (key) {
+    case "ArrowDown":
+      return (at + 1) % count;
+    case "ArrowUp":
+      return (at - 1 + count) % count;
+    case "Home":
+      return 0;
+    case "End":
+      return count - 1;
+    default:
+      return null;
+  }
 }

@@ -6,6 +6,7 @@ import { ApprovalCard } from "./approval-card.tsx";
 import { Announcer } from "./announcer.tsx";
 import { Composer } from "./composer.tsx";
 import { ExhaustedCard } from "./exhausted-card.tsx";
+import { MAIN } from "./focus.ts";
 import { MissingSandbox } from "./missing-sandbox.tsx";
 import { QueueView } from "./queue-view.tsx";
 import { RequestsView } from "./requests-view.tsx";
@@ -14,6 +15,7 @@ import { useStop } from "./run-control.ts";
 import { ScriptedBanner } from "./scripted-banner.tsx";
 import { useSession } from "./session.tsx";
 import { StateLine } from "./state-line.tsx";
+import { StopButton } from "./stop-button.tsx";
 import { shortPath } from "./text/format.ts";
 import { tellError } from "./toasts.tsx";
 import { TranscriptView } from "./transcript-view.tsx";
@@ -32,7 +34,7 @@ export function ConversationPage({ id, view, onOpenList }: Props) {
   switch (model.kind) {
     case "loading":
       return (
-        <main className="centred" aria-busy="true">
+        <main id={MAIN} tabIndex={-1} className="centred" aria-busy="true">
           <p className="quiet">
             {link.kind === "lost" ? "The server cannot be reached." : "Reading the conversation …"}
           </p>
@@ -40,8 +42,9 @@ export function ConversationPage({ id, view, onOpenList }: Props) {
       );
     case "gone":
       return (
-        <main className="centred">
-          <p>This conversation is not there. It may have been deleted.</p>
+        <main id={MAIN} tabIndex={-1} className="centred">
+          <h1>This conversation is not there</h1>
+          <p className="quiet">It may have been deleted.</p>
           <a className="button" {...linkTo({ kind: "new" })}>
             Start a new one
           </a>
@@ -76,24 +79,32 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
   }, []);
 
   const first = messages[0]?.sequence;
-  const loadEarlier = useCallback(async () => {
-    if (first === undefined) return;
-    try {
-      const query = { before: String(first), limit: PAGE };
-      const read = await call((routes) =>
-        routes.conversations[":id"].messages.$get({ param: { id }, query }),
-      );
-      // The same type: hono only writes "any JSON value" in another way.
-      const earlier = read.messages as Message[];
-      const input = { name: "earlier.loaded", data: { messages: earlier } } as const;
-      shared.models.apply({ kind: "conversation_input", id, input, now: Date.now() });
-    } catch (error) {
-      tellError(error);
-    }
+  const asked = useRef<{ readonly first: number; readonly answer: Promise<void> } | null>(null);
+  const loadEarlier = useCallback((): Promise<void> => {
+    if (first === undefined) return Promise.resolve();
+    // The messages may be there, but not yet on the page.
+    if (asked.current?.first === first) return asked.current.answer;
+    const load = async (): Promise<void> => {
+      try {
+        const query = { before: String(first), limit: PAGE };
+        const read = await call((routes) =>
+          routes.conversations[":id"].messages.$get({ param: { id }, query }),
+        );
+        // The same type: hono only writes "any JSON value" in another way.
+        const earlier = read.messages as Message[];
+        const input = { name: "earlier.loaded", data: { messages: earlier } } as const;
+        shared.models.apply({ kind: "conversation_input", id, input, now: Date.now() });
+      } catch (error) {
+        asked.current = null;
+        tellError(error);
+      }
+    };
+    asked.current = { first, answer: load() };
+    return asked.current.answer;
   }, [call, shared, id, first]);
 
   return (
-    <main>
+    <main id={MAIN} tabIndex={-1}>
       <Header model={model} view={view} onOpenList={onOpenList} />
       {view === "requests" ? (
         <RequestsView model={model} loadEarlier={loadEarlier} />
@@ -105,15 +116,16 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
           after={<Ending model={model} />}
         />
       )}
-      <footer>
+      <footer data-focus-home="composer">
         {conversation.scripted && conversation.parentId === null && messages.length < 8 && (
           <ScriptedBanner conversation={conversation} />
         )}
         <WrapUp model={model} />
         {conversation.parentId !== null ? (
-          <p className="box read-only">
-            A sub-agent takes no messages. Its conversation can only be read, and stopped.
-          </p>
+          <div className="box read-only">
+            <p>A sub-agent takes no messages. Its conversation can only be read, and stopped.</p>
+            <StopButton stopping={stopping} />
+          </div>
         ) : state.kind === "context_exhausted" ? (
           <div className="box">
             <QueueView conversation={conversation} onEdit={null} />

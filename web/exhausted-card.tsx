@@ -32,6 +32,10 @@ export function ExhaustedCard({ conversation, state }: Props) {
   return (
     <section className="exhausted" aria-labelledby="exhausted-title">
       <h2 id="exhausted-title">The context is used up</h2>
+      <p className="quiet">
+        This conversation takes no more messages.
+        {state.source === "model" && parentId === null && " A new one can go on from this summary:"}
+      </p>
       {state.source === "model" ? (
         <Markdown text={state.summary} streaming={false} headingLevel={3} />
       ) : (

@@ -3,9 +3,10 @@ import { useEffect, useId, useState } from "react";
 import type { Conversation } from "../client/index.ts";
 import { readImages, readText, writeImages, writeText, type DraftImage } from "./drafts.ts";
 import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
+import { MAIN } from "./focus.ts";
 import { MissingSandbox, sandboxOfHost } from "./missing-sandbox.tsx";
 import { conversationRoute, navigate } from "./route.ts";
-import { EXPLANATION, TRIALS } from "./scripted-banner.tsx";
+import { EXPLANATION, FIRST_TRIALS, TRIALS } from "./scripted-banner.tsx";
 import { useSession } from "./session.tsx";
 import { startConversation, type First } from "./start-conversation.ts";
 import { sentenceOf } from "./toasts.tsx";
@@ -36,6 +37,8 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
   const options = useId();
   const [sandbox, setSandbox] = useState<Conversation["sandbox"] | null>(null);
   const isScripted = models.some((one) => one.default && one.scripted);
+  const isFirst = models.length > 0 && list.isLoaded && list.conversations.size === 0;
+  const trials = isScripted ? TRIALS : isFirst ? FIRST_TRIALS : [];
 
   useEffect(() => {
     call((routes) => routes.models.$get()).then(
@@ -102,7 +105,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
 
   const known = [...new Set([...list.conversations.values()].map(({ cwd }) => cwd))].slice(0, 8);
   return (
-    <main>
+    <main id={MAIN} tabIndex={-1}>
       <div className="top">
         <button className="only-phone" aria-label="Show the list of conversations" onClick={onOpenList}>
           ☰
@@ -111,15 +114,17 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
       </div>
       <form
         className="new"
+        data-focus-home="message"
         onSubmit={(event) => {
           event.preventDefault();
           void startWithDraft();
         }}
       >
-        {isScripted && (
+        {trials.length > 0 && (
           <div className="banner" role="note">
-            <span>{EXPLANATION} Three things to try:</span>
-            {TRIALS.map((trial) => (
+            {isScripted && <span>{EXPLANATION}</span>}
+            <span>Three things to try:</span>
+            {trials.map((trial) => (
               <button
                 key={trial.name}
                 type="button"

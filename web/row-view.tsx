@@ -134,10 +134,12 @@ const RunStop = memo(function RunStop({ message }: { readonly message: Of<"run_s
   const at = new Date(message.createdAt);
   return (
     <div className="stop">
-      {REASONS[message.content[0].reason]} ·{" "}
-      <time dateTime={message.createdAt} title={at.toLocaleString()}>
-        {at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}
-      </time>
+      <span>
+        {REASONS[message.content[0].reason]} ·{" "}
+        <time dateTime={message.createdAt} title={at.toLocaleString()}>
+          {at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}
+        </time>
+      </span>
     </div>
   );
 });

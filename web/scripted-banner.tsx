@@ -9,6 +9,19 @@ export const TRIALS = [
   { name: "Run something long, then stop it", text: "run: for i in $(seq 120); do echo $i; sleep 1; done" },
 ] as const;
 
+/** The same for a language model. */
+export const FIRST_TRIALS: readonly { readonly name: string; readonly text: string }[] = [
+  { name: "Look around", text: "Have a look around in this directory, and tell me what it is about." },
+  {
+    name: "Write a file (asks you first)",
+    text: "Write a file bedrock-hello.txt with a greeting in it.",
+  },
+  {
+    name: "Run something long, then stop it",
+    text: "Run this command: for i in $(seq 120); do echo $i; sleep 1; done",
+  },
+];
+
 export const EXPLANATION =
   "No provider's key is set: a scripted model answers. It only follows a few commands, but its tools are real.";
 

@@ -21,16 +21,20 @@ export function StateLine({
     <div className="line" role="group" aria-label="State">
       <Mode conversation={conversation} />
       <Doing model={model} isStopping={isStopping} />
-      <span className="space" />
-      <span className={warning ? "warn" : ""} title={`${contextUsed} of ${contextWindow} tokens`}>
-        context{" "}
-        <span className="meter" aria-hidden="true">
-          <i style={{ width: `${Math.min(percent, 100)}%` }} />
-        </span>{" "}
-        {percent} %
-      </span>
-      <span className="model">{conversation.model}</span>
-      <Connection link={useLink()} />
+      <div className="facts">
+        {/* In the end, the last request was that for the summary. */}
+        {conversation.state.kind !== "context_exhausted" && (
+          <span className={warning ? "warn" : ""} title={`${contextUsed} of ${contextWindow} tokens`}>
+            context{" "}
+            <span className="meter" aria-hidden="true">
+              <i style={{ width: `${Math.min(percent, 100)}%` }} />
+            </span>{" "}
+            {percent} %
+          </span>
+        )}
+        <span className="model">{conversation.model}</span>
+        <Connection link={useLink()} />
+      </div>
     </div>
   );
 }
@@ -46,21 +50,27 @@ function Doing({ model, isStopping }: { readonly model: LoadedConversation; read
   const words = isStopping
     ? "stopping"
     : isRequest && retry === null && model.answer !== null
-      ? state.kind === "llm_requesting"
-        ? "writes"
-        : "writes a summary"
+      ? state.kind === "awaiting_continuation"
+        ? "writes a summary"
+        : model.answer.blocks.at(-1)?.kind === "thinking"
+          ? "thinks"
+          : "writes"
       : describeState(state);
   return (
-    <span className={`doing ${phase}`}>
-      <span className={`dot ${phase}`} aria-hidden="true" /> {words}
-      {isOn && retry === null && <> · {elapsed(now - since)}</>}
+    <>
+      <span className={`doing ${phase}`}>
+        <span className={`dot ${phase}`} aria-hidden="true" />
+        {words}
+        {isOn && retry === null && <> · {elapsed(now - since)}</>}
+        {retry !== null && <> in {elapsed(Date.parse(retry.at) - now)}</>}
+      </span>
       {retry !== null && (
-        <>
-          {" "}
-          in {elapsed(Date.parse(retry.at) - now)} · {retry.message}
-        </>
+        <span className="why">
+          <span className="unseen"> · </span>
+          {retry.message}
+        </span>
       )}
-    </span>
+    </>
   );
 }
 
@@ -115,7 +125,7 @@ function Connection({ link }: { readonly link: Link }) {
     case "lost":
       return (
         <span className="link bad" title={link.reason}>
-          connection lost · {elapsed(now - link.since)}
+          connection lost, trying again · {elapsed(now - link.since)}
         </span>
       );
   }

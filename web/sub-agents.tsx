@@ -81,7 +81,10 @@ function AgentCard({ id, task }: { readonly id: string; readonly task: string })
     <a className="agent" {...linkTo(conversationRoute(id))}>
       <b>{task}</b>
       <small>
-        <span className={`dot ${phase}`} aria-hidden="true" />{" "}
+        <span
+          className={`dot ${state?.kind === "completed" && state.success ? "ok" : phase}`}
+          aria-hidden="true"
+        />
         {state === null
           ? model.kind === "gone"
             ? "waits for its turn, or was not started"

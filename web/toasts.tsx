@@ -1,5 +1,5 @@
 /** Owns: short messages that come and go: what was done, how to undo it, what failed. */
-import { useEffect, useSyncExternalStore } from "react";
+import { useEffect, useRef, useSyncExternalStore } from "react";
 import { Refused } from "../client/index.ts";
 
 type Toast = {
@@ -7,6 +7,14 @@ type Toast = {
   readonly text: string;
   readonly tone: "plain" | "bad";
   readonly undo: (() => void) | null;
+  /** Runs when the message goes and nothing was undone. */
+  readonly done: (() => void) | null;
+  readonly takesFocus: boolean;
+};
+
+type Options = {
+  /** The way back gets the focus: who has done it with the keyboard could not reach it in time. */
+  readonly takesFocus: boolean;
 };
 
 /** Milliseconds. */
@@ -15,39 +23,59 @@ const SHOWN_MS = 8_000;
 let toasts: readonly Toast[] = [];
 let lastId = 0;
 const listeners = new Set<() => void>();
+const timers = new Map<number, ReturnType<typeof setTimeout>>();
 
 function set(next: readonly Toast[]): void {
   toasts = next;
   for (const listener of listeners) listener();
 }
 
-const drop = (id: number): void => set(toasts.filter((toast) => toast.id !== id));
+function drop(id: number): Toast | undefined {
+  hold(id);
+  const dropped = toasts.find((toast) => toast.id === id);
+  set(toasts.filter((toast) => toast.id !== id));
+  return dropped;
+}
 
-function show(text: string, tone: Toast["tone"], undo: Toast["undo"]): number {
+const dismiss = (id: number): void => drop(id)?.done?.();
+const undo = (id: number): void => drop(id)?.undo?.();
+
+/** It does not go while the person points at it, or has the focus in it. */
+function hold(id: number): void {
+  clearTimeout(timers.get(id));
+  timers.delete(id);
+}
+
+function letGo(id: number): void {
+  hold(id);
+  timers.set(
+    id,
+    setTimeout(() => dismiss(id), SHOWN_MS),
+  );
+}
+
+function show(toast: Omit<Toast, "id">): void {
   lastId += 1;
-  set([...toasts, { id: lastId, text, tone, undo }]);
-  return lastId;
+  letGo(lastId);
+  set([...toasts, { id: lastId, ...toast }]);
 }
 
 /** Says what was done, with a way back. */
-export const tellDone = (text: string, undo: () => void): void => void show(text, "plain", undo);
+export const tellDone = (text: string, undo: () => void, { takesFocus }: Options): void =>
+  show({ text, tone: "plain", undo, done: null, takesFocus });
 
 /** Says why something was not done. */
-export const tellError = (error: unknown): void => void show(sentenceOf(error), "bad", null);
+export const tellError = (error: unknown): void =>
+  show({ text: sentenceOf(error), tone: "bad", undo: null, done: null, takesFocus: false });
 
 /**
  * Does something that cannot be undone, but only when its message has gone: until then nothing has happened. A page
  * that is closed before does not do it.
  *
- * @param onUndo called if the person changes their mind
+ * @param undo called if the person changes their mind
  */
-export function doLater(text: string, action: () => void, onUndo: () => void): void {
-  const timer = setTimeout(action, SHOWN_MS);
-  show(text, "plain", () => {
-    clearTimeout(timer);
-    onUndo();
-  });
-}
+export const doLater = (text: string, action: () => void, undo: () => void, { takesFocus }: Options): void =>
+  show({ text, tone: "plain", undo, done: action, takesFocus });
 
 export function sentenceOf(error: unknown): string {
   if (error instanceof Refused) return error.problem.detail;
@@ -59,10 +87,11 @@ function subscribe(listener: () => void): () => void {
   return () => void listeners.delete(listener);
 }
 
-export function Toasts() {
+/** @param props.focusHome the id of the element that gets the focus when a message with the focus goes */
+export function Toasts({ focusHome }: { readonly focusHome: string }) {
   const shown = useSyncExternalStore(subscribe, () => toasts);
   return (
-    <div className="toasts" role="status">
+    <div className="toasts" role="status" data-focus-home={focusHome}>
       {shown.map((toast) => (
         <ToastCard key={toast.id} toast={toast} />
       ))}
@@ -70,25 +99,27 @@ export function Toasts() {
   );
 }
 
-function ToastCard({ toast: { id, text, tone, undo } }: { readonly toast: Toast }) {
+function ToastCard({ toast }: { readonly toast: Toast }) {
+  const { id, text, tone, takesFocus } = toast;
+  const wayBack = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    const timer = setTimeout(() => drop(id), SHOWN_MS);
-    return () => clearTimeout(timer);
-  }, [id]);
+    if (takesFocus) wayBack.current?.focus();
+  }, [takesFocus]);
   return (
-    <div className={`toast ${tone}`}>
+    <div
+      className={`toast ${tone}`}
+      onPointerEnter={() => hold(id)}
+      onPointerLeave={() => letGo(id)}
+      onFocus={() => hold(id)}
+      onBlur={() => letGo(id)}
+    >
       <span>{text}</span>
-      {undo !== null && (
-        <button
-          onClick={() => {
-            undo();
-            drop(id);
-          }}
-        >
+      {toast.undo !== null && (
+        <button ref={wayBack} onClick={() => undo(id)}>
           Undo
         </button>
       )}
-      <button aria-label="Dismiss" onClick={() => drop(id)}>
+      <button aria-label="Dismiss" onClick={() => dismiss(id)}>
         ×
       </button>
     </div>

@@ -1,5 +1,6 @@
 /** Owns: asking for the API's token. */
 import { useState } from "react";
+import { MAIN } from "./focus.ts";
 
 export function TokenPrompt({
   wasRefused,
@@ -10,7 +11,7 @@ export function TokenPrompt({
 }) {
   const [token, setToken] = useState("");
   return (
-    <main className="centred">
+    <main id={MAIN} tabIndex={-1} className="centred">
       <form
         className="card token"
         onSubmit={(event) => {

@@ -1,5 +1,6 @@
 /** Owns: a group of tool calls as a person sees it: one line that folds, and each call with its input and its result. */
 import { memo, useState, type ReactNode } from "react";
+import { labelOf, subjectOf, textIn } from "../client/call-words.ts";
 import type { LiveOutput, State } from "../client/index.ts";
 import type { Call, Row } from "../client/transcript.ts";
 import { StoredImage } from "./images.tsx";
@@ -45,11 +46,14 @@ export const ToolGroup = memo(function ToolGroup({ conversationId, cwd, row, sta
   // The person's own choice wins. Without one, what runs, what failed and what changed files is open.
   const [chosen, setChosen] = useState<boolean | null>(null);
   const isOpen = chosen ?? (isRunning || failures.length > 0 || hasDiff);
+  // The card of the approval says it.
+  if (running.every((one) => one?.kind === "asks")) return null;
   return (
     <section className="group" aria-label={titleOf(row)}>
       <button className="summary" aria-expanded={isOpen} onClick={() => setChosen(!isOpen)}>
         <span aria-hidden="true">{isOpen ? "▾" : "▸"}</span> <b>{titleOf(row)}</b>
-        <span className="names">{namesOf(row, cwd)}</span>
+        {/* Open, each call says it. */}
+        <span className="names">{isOpen ? "" : namesOf(row, cwd)}</span>
         <span className="space" />
         <GroupStatus calls={calls} running={running} />
       </button>
@@ -90,59 +94,12 @@ function titleOf({ group, calls }: CallsRow): string {
   }
 }
 
-function labelOf(call: Call): string {
-  switch (call.name) {
-    case "ls":
-      return "Listed a directory";
-    case "grep":
-    case "keyword_search":
-      return "Searched";
-    case "find":
-      return "Looked for files";
-    case "read":
-      return "Read 1 file";
-    case "patch":
-      return "Patched files";
-    case "think":
-      return "Thought";
-    case "request_mode_upgrade":
-      return "Asked to leave Restricted mode";
-    case "submit_result":
-      return "Submitted its result";
-    default:
-      return call.name;
-  }
-}
-
-/** A text field of a call's input; the model may have left it out. */
-function textIn({ input }: Call, field: string): string {
-  if (typeof input !== "object" || input === null || Array.isArray(input)) return "";
-  const value = (input as { readonly [name: string]: unknown })[field];
-  return typeof value === "string" ? value : "";
-}
-
-function subjectOf(call: Call, cwd: string): string {
-  const path = textIn(call, "path");
-  switch (call.name) {
-    case "bash":
-      return textIn(call, "command");
-    case "grep":
-    case "find":
-      return [textIn(call, "pattern"), path === "" ? "" : `in ${shortPath(path, { base: cwd })}`]
-        .join(" ")
-        .trim();
-    case "keyword_search":
-      return textIn(call, "query");
-    case "request_mode_upgrade":
-      return textIn(call, "reason");
-    default:
-      return path === "" ? "" : shortPath(path, { base: cwd });
-  }
-}
+const subject = (call: Call, cwd: string): string =>
+  subjectOf(call, (path) => shortPath(path, { base: cwd }));
 
 const namesOf = ({ calls }: CallsRow, cwd: string): string =>
   calls
-    .map((call) => subjectOf(call, cwd).split("\n")[0] ?? "")
+    .map((call) => subject(call, cwd).split("\n")[0] ?? "")
     .filter((name) => name !== "")
     .join(", ");
 
@@ -202,11 +159,13 @@ type CallProps = {
 
 const CallView = memo(function CallView({ conversationId, call, cwd, running, output, isOnly }: CallProps) {
   const { outcome, diffs } = call;
-  const subject = subjectOf(call, cwd);
+  const about = subject(call, cwd);
+  // A change has its file in its head.
+  const isChange = diffs.length > 0 && outcome?.status === "completed";
   return (
     <div className="call">
-      <code className="subject">{subject === "" ? call.name : subject}</code>
-      {!isOnly && (
+      {!isChange && <code className="subject">{about === "" ? call.name : about}</code>}
+      {!isOnly && !isChange && (
         <span className="st">
           {outcome === null
             ? running !== null && <RunningStatus running={running} />
@@ -215,13 +174,13 @@ const CallView = memo(function CallView({ conversationId, call, cwd, running, ou
       )}
       {inputOf(call)}
       {diffs.map((diff) => (
-        <Diff key={diff.path} diff={diff} />
+        <Diff key={diff.path} diff={diff} base={cwd} />
       ))}
       {output?.parts.map((part, index) => (
         <Output key={index} text={part.text} stream={part.stream} />
       ))}
       {/* The result of a change is its diff. */}
-      {(diffs.length === 0 || outcome?.status !== "completed") &&
+      {!isChange &&
         outcome?.output.map((block, index) =>
           block.type === "text" ? (
             <Output key={index} text={block.text} />

@@ -2,13 +2,24 @@
  * Owns: scrolling through a conversation: only the rows near the view are mounted, the end is followed as long as the
  * person is there, and what they read does not move while text streams or earlier messages come.
  */
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { Virtualizer, type VirtualizerHandle } from "virtua";
-import type { LoadedConversation } from "../client/index.ts";
+import {
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type ReactElement,
+  type ComponentProps,
+  type ReactNode,
+  type Ref,
+} from "react";
+import { Virtualizer } from "virtua";
+import type { Conversation, LiveOutput, LoadedConversation } from "../client/index.ts";
 import { liveRowsOf, Transcript, type Row } from "../client/transcript.ts";
 import { RowView } from "./row-view.tsx";
 
-/** Pixels from the end within which the person counts as being there. */
+/** Pixels from the end within which a person who comes down counts as being there. */
 const AT_END = 48;
 /** Pixels from the beginning at which earlier messages are asked for. */
 const NEAR_BEGINNING = 1_200;
@@ -39,6 +50,37 @@ class DrawnRows {
   }
 }
 
+type RowsProps = ComponentProps<Exclude<ComponentProps<typeof Virtualizer>["as"], string | undefined>>;
+
+/**
+ * What the rows are in. The list would let them take no clicks as long as it scrolls; but while text streams it scrolls
+ * all the time, and a change of that would style each row anew.
+ */
+function Rows({ style: { pointerEvents: _, ...style }, children, ref }: RowsProps) {
+  return (
+    <div ref={ref as Ref<HTMLDivElement>} style={style}>
+      {children}
+    </div>
+  );
+}
+
+/**
+ * Makes the element of a row, and makes it once: the list draws its rows whenever it scrolls, and a row that is the same
+ * element is not drawn.
+ */
+function rowElements(conversation: Conversation, output: LiveOutput | null): (row: Row) => ReactElement {
+  const made = new WeakMap<Row, ReactElement>();
+  return (row) => {
+    const element = made.get(row) ?? (
+      <div key={row.key} className="row">
+        <RowView row={row} conversation={conversation} output={output} />
+      </div>
+    );
+    made.set(row, element);
+    return element;
+  };
+}
+
 export function TranscriptView({ model, loadEarlier, before, after }: Props) {
   const { conversation, messages, answer, output, hasEarlier } = model;
   const [transcript] = useState(() => new Transcript());
@@ -47,7 +89,12 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
 
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
-  const handle = useRef<VirtualizerHandle>(null);
+  const above = useRef<HTMLDivElement>(null);
+  /** Pixels of what is above the rows. */
+  const [margin, setMargin] = useState(0);
+  // It stays as high as it is when the last of them have come.
+  const [isAboveKept] = useState(hasEarlier);
+  const elementOf = useMemo(() => rowElements(conversation, output), [conversation, output]);
   const [isAtEnd, setAtEnd] = useState(true);
   const follows = useRef(true);
   const isLoading = useRef(false);
@@ -62,19 +109,28 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
     if (element !== null) element.scrollTop = element.scrollHeight;
   }, []);
 
-  useLayoutEffect(() => {
+  const followEnd = useCallback(() => {
     if (follows.current) toEnd();
-  }, [rows, after, toEnd]);
-  // Heights change later, too: text is formatted, images come, groups open.
+  }, [toEnd]);
+
+  const measureAbove = useCallback(() => {
+    if (above.current !== null) setMargin(above.current.offsetTop + above.current.offsetHeight);
+  }, []);
+
+  useLayoutEffect(followEnd, [rows, after, followEnd]);
+  useLayoutEffect(measureAbove, [before, hasEarlier, measureAbove]);
+  // Heights change later, too: text is formatted, images come, groups open. The list says so of its rows, in the same
+  // frame; this is for what is around it.
   useEffect(() => {
     const element = content.current;
     if (element === null) return;
     const observer = new ResizeObserver(() => {
-      if (follows.current) toEnd();
+      measureAbove();
+      followEnd();
     });
     observer.observe(element);
     return () => observer.disconnect();
-  }, [toEnd]);
+  }, [measureAbove, followEnd]);
 
   const onScroll = () => {
     const element = scroller.current;
@@ -83,8 +139,10 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
     // Only a person scrolls up. The list itself moves the view when heights become known, and the content shrinks then.
     const wentUp = scrollTop < seen.current.scrollTop && scrollHeight >= seen.current.scrollHeight;
     seen.current = { scrollTop, scrollHeight };
-    if (scrollHeight - scrollTop - clientHeight < AT_END) follows.current = true;
-    else if (wentUp) follows.current = false;
+    const toGo = scrollHeight - scrollTop - clientHeight;
+    // However little it is: a person's first step up is small, and text that streams must not take them back.
+    if (wentUp && toGo > 1) follows.current = false;
+    else if (toGo < AT_END) follows.current = true;
     setAtEnd(follows.current);
     if (element.scrollTop < NEAR_BEGINNING && hasEarlier && !isLoading.current) {
       isLoading.current = true;
@@ -105,13 +163,18 @@ export function TranscriptView({ model, loadEarlier, before, after }: Props) {
         tabIndex={0}
       >
         <div className="col" ref={content}>
-          {hasEarlier ? <p className="quiet earlier">Earlier messages come as you scroll up.</p> : before}
-          <Virtualizer ref={handle} scrollRef={scroller} shift={isPrepended}>
-            {rows.map((row) => (
-              <div key={row.key} className={`row ${row.kind}`}>
-                <RowView row={row} conversation={conversation} output={output} />
-              </div>
-            ))}
+          <div className={isAboveKept ? "above kept" : "above"} ref={above}>
+            {hasEarlier ? <p className="quiet">Earlier messages come as you scroll up.</p> : before}
+          </div>
+          <Virtualizer
+            as={Rows}
+            data={rows}
+            scrollRef={scroller}
+            startMargin={margin}
+            shift={isPrepended}
+            onResize={followEnd}
+          >
+            {elementOf}
           </Virtualizer>
           {after}
         </div>

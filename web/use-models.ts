@@ -1,21 +1,31 @@
 /**
- * Owns: how components see the models. They are told of changes once a frame at most, however many events come; a page
- * in the background less often.
+ * Owns: how components see the models. They are told of changes once a frame at most, however many events come; of text
+ * that streams, as often as the machine bears it; a page in the background less often.
  */
 import { useEffect, useState, useSyncExternalStore } from "react";
-import type { ConversationModel, Link, ListModel, Models } from "../client/index.ts";
+import type { Change, ConversationModel, Link, ListModel, Models } from "../client/index.ts";
 import { useSession } from "./session.tsx";
 import { duration } from "./text/format.ts";
 
 /** Milliseconds between two looks of a page that is not seen: its title and icon still have to follow. */
 const HIDDEN_MS = 100;
+/** Milliseconds between two looks at text that streams: on a machine that draws fast, and at most. */
+const STREAM_MS = 50;
+const BUSY_MS = 200;
+/** How many times longer the pause after a look is than its drawing, which is a part of what it brings about. */
+const PAUSE = 30;
+
+/** When components look: at once with the next frame, or when text has streamed for a while. */
+type Planned = "nothing" | "stream" | "frame";
 
 class Ticker {
   readonly #listeners = new Set<() => void>();
-  #isScheduled = false;
+  #planned: Planned = "nothing";
+  /** When the next look at text that streams may be. */
+  #pausesUntil = 0;
 
   constructor(models: Models) {
-    models.subscribe(() => this.#schedule());
+    models.subscribe((change) => (isStream(change) ? this.#planStream() : this.#planFrame()));
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -23,16 +33,49 @@ class Ticker {
     return () => void this.#listeners.delete(listener);
   };
 
-  #schedule(): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    const tick = () => {
-      this.#isScheduled = false;
-      for (const listener of this.#listeners) listener();
-    };
-    if (document.hidden) setTimeout(tick, HIDDEN_MS);
-    else requestAnimationFrame(tick);
+  #planFrame(): void {
+    if (this.#planned === "frame") return;
+    this.#planned = "frame";
+    const look = () => this.#look("frame");
+    if (document.hidden) setTimeout(look, HIDDEN_MS);
+    else requestAnimationFrame(look);
   }
+
+  /** What the person does comes first: text waits for a moment in which the page has nothing else to do. */
+  #planStream(): void {
+    if (this.#planned !== "nothing") return;
+    this.#planned = "stream";
+    const look = () => this.#look("stream");
+    const pause = Math.max(0, this.#pausesUntil - performance.now());
+    setTimeout(() => whenIdle(look, STREAM_MS), document.hidden ? HIDDEN_MS : pause);
+  }
+
+  #look(planned: Planned): void {
+    // Else a frame has come before, and has seen all.
+    if (this.#planned !== planned) return;
+    this.#planned = "nothing";
+    const began = performance.now();
+    for (const listener of this.#listeners) listener();
+    // What the listeners have changed is drawn in microtasks before this one.
+    queueMicrotask(() => {
+      const now = performance.now();
+      this.#pausesUntil = now + Math.min(BUSY_MS, Math.max(STREAM_MS, PAUSE * (now - began)));
+    });
+  }
+}
+
+/** Text of a model or a tool that comes piece by piece. */
+function isStream(change: Change): boolean {
+  if (change.kind !== "conversation_input") return false;
+  const { name } = change.input;
+  return name === "text.delta" || name === "thinking.delta" || name === "tool.output";
+}
+
+/** @param limitMs milliseconds after which it is called in any case */
+function whenIdle(then: () => void, limitMs: number): void {
+  // Safari has no idle callbacks.
+  if ("requestIdleCallback" in window) requestIdleCallback(then, { timeout: limitMs });
+  else requestAnimationFrame(then);
 }
 
 const tickers = new WeakMap<Models, Ticker>();

@@ -145,7 +145,10 @@ export class ConversationFeed {
     try {
       while ((await this.#next()) !== null) {
         const snapshot = await this.#persist(() => this.#snapshot());
-        if (snapshot !== null) return await this.#run(snapshot);
+        if (snapshot !== null) {
+          await this.#run(snapshot);
+          return;
+        }
       }
     } catch (error) {
       this.#deps.report(`stream of ${this.#id}`, error);

@@ -145,6 +145,7 @@ const changeMode = createRoute({
       ...INVALID_BODY,
       "approval_required",
       "sandbox_unavailable",
+      "sandbox_unknown",
       "context_exhausted",
       "sub_agent_read_only",
     ),

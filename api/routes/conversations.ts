@@ -60,6 +60,7 @@ const create = createRoute({
       "invalid_request",
       "invalid_cwd",
       "invalid_image",
+      "sandbox_unknown",
     ),
   },
 });

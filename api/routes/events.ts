@@ -1,6 +1,7 @@
 /** Owns: the routes of the event streams (REQ-BED-011). Not here: what the streams send (../events/). */
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Opening } from "../../db/orders.ts";
+import { CLIENT_ID } from "../../protocol/formats.ts";
 import type { Deps } from "../deps.ts";
 import { CombinedStreams } from "../events/combined-streams.ts";
 import { ConversationFeed } from "../events/conversation-feed.ts";
@@ -77,7 +78,7 @@ const ofAll = createRoute({
 const opening = z
   .string()
   .regex(
-    /^[A-Za-z0-9_-]{1,64}(:.{0,40})?$/,
+    new RegExp(CLIENT_ID.source.replace(/\$$/, "(:.{0,40})?$")),
     "An id of a conversation, and its cursor after a colon if there is one.",
   );
 

@@ -46,12 +46,11 @@ export async function ensureTemporalBinary(options: FindOptions = {}): Promise<T
     failures.push(`${installed} does not answer to --version`);
   } else failures.push("there is no temporal on PATH");
 
-  const cache = cacheFolder(env);
-  const cached = join(cache, `temporal-${release.version}-${platformName()}`);
+  const cached = cachedProgram(env, release);
   const early = await fromCache(cached);
   if (early !== null) return early;
 
-  mkdirSync(cache, { recursive: true });
+  mkdirSync(cacheFolder(env), { recursive: true });
   const waiting = () => onProgress("another start is getting the Temporal server, waiting for it");
   const held = await lock(`${cached}.lock`, waiting, signal);
   try {
@@ -81,6 +80,17 @@ export async function ensureTemporalBinary(options: FindOptions = {}): Promise<T
   }
   throw new StartError(advice(failures));
 }
+
+/** The program as it is, on PATH or in the cache; null: the next start has to get it. */
+export async function existingTemporal(env: NodeJS.ProcessEnv): Promise<TemporalBinary | null> {
+  const installed = onPath(env["PATH"] ?? "");
+  const version = installed === null ? null : await serverVersion(installed);
+  if (installed !== null && version !== null) return found(installed, "path", version);
+  return fromCache(cachedProgram(env, RELEASE));
+}
+
+const cachedProgram = (env: NodeJS.ProcessEnv, { version }: Release): string =>
+  join(cacheFolder(env), `temporal-${version}-${platformName()}`);
 
 /** XDG_CACHE_HOME/bedrock, ~/.cache/bedrock by default. */
 function cacheFolder(env: NodeJS.ProcessEnv): string {

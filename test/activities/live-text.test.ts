@@ -4,7 +4,8 @@
  */
 import fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { KEPT, LiveText, RATE, type LiveTextOptions } from "../../activities/live-text.ts";
+import { KEPT_LIVE_CHARS } from "../../protocol/formats.ts";
+import { LiveText, RATE, type LiveTextOptions } from "../../activities/live-text.ts";
 import { LiveTexts } from "../../activities/live-texts.ts";
 import { deferred } from "../support/waiting.ts";
 
@@ -177,8 +178,8 @@ test("the newest part of a long text is kept; its offset says what is not", asyn
   live.tellAgain();
   await live.close();
   const [first] = published;
-  expect(first).toMatchObject({ offset: 6 * RATE - KEPT, again: true });
-  expect(joined(published)).toBe(second.repeat(6).slice(-KEPT));
+  expect(first).toMatchObject({ offset: 6 * RATE - KEPT_LIVE_CHARS, again: true });
+  expect(joined(published)).toBe(second.repeat(6).slice(-KEPT_LIVE_CHARS));
 });
 
 test("what runs is told again by conversation; what has ended is not", async () => {

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { ModelRegistry } from "../../activities/model-registry.ts";
-import { knownModels } from "../../api/models.ts";
+import { createModelRegistry } from "../../api/models.ts";
 import { openDatabase } from "../../db/connect.ts";
 import { createClient } from "../../llm/client.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
@@ -35,7 +35,7 @@ writeFileSync(
 );
 
 const system = await startSystem({ env: { MODELS_FILE } });
-const { get, send } = startApiOn(system, { models: knownModels(system.db, system.config) });
+const { get, send } = startApiOn(system, { models: createModelRegistry(system.db, system.config) });
 
 type Shown = { readonly [name: string]: unknown };
 
@@ -114,20 +114,20 @@ test("a worker starts with the provider's list when the database cannot be read"
   const db = openDatabase("postgres://127.0.0.1:1/none");
   const client = createClient({ apiKey: "key", baseURL: system.model.url });
   const warnings: string[] = [];
-  const known = new ModelRegistry({
+  const registry = new ModelRegistry({
     ...{ db, client, file: [], scripted: false },
     warn: (sentence) => warnings.push(sentence),
   });
-  await known.start();
-  expect(known.current.of("claude-mythos-5").contextWindow).toBe(1_000_000);
-  known.stop();
+  await registry.start();
+  expect(registry.current.of("claude-mythos-5").contextWindow).toBe(1_000_000);
+  registry.stop();
   await db.close();
   expect(warnings).toContainEqual(expect.stringMatching(/stored list of models could not be read/));
 });
 
 test("with the database unreachable, the models of the file are offered", async () => {
   const nowhere = openDatabase("postgres://127.0.0.1:1/none");
-  const known = knownModels(nowhere, system.config);
-  expect((await known()).list.map(({ id }) => id)).toContain("mine");
+  const models = createModelRegistry(nowhere, system.config);
+  expect((await models()).list.map(({ id }) => id)).toContain("mine");
   await nowhere.close();
 });

@@ -100,7 +100,7 @@ describe.skipIf(!available)("a host that gets its sandbox back", async () => {
   const system = await startSystem({ workers: 0 });
   const { get, send } = startApiOn(system);
 
-  test("gives Restricted mode back to a conversation, and to its sub-agents", async () => {
+  test("gives Restricted mode back to new conversations, to one from before, and to its sub-agents", async () => {
     const first = await startWorkerProcess(system, {}, withoutLandlock());
     const made = await bodyOf(await send("POST", "/api/conversations", { cwd: system.cwd }));
     expect(made).toMatchObject({ mode: "unrestricted" });
@@ -108,6 +108,8 @@ describe.skipIf(!available)("a host that gets its sandbox back", async () => {
     await first.exited;
     await startWorkerProcess(system);
 
+    const another = await bodyOf(await send("POST", "/api/conversations", { cwd: system.cwd }));
+    expect(another).toMatchObject({ mode: "restricted", sandbox: { kind: "available" } });
     const id = String(made["id"]);
     const parent = new TestConversation(system, id);
     const family = await spawnFamily(system, [{ script: [say(submitted)] }], { parent });
@@ -136,9 +138,8 @@ describe("a host that cannot find out whether it has a sandbox", async () => {
     await first.exited;
     const untried = await startWorkerProcess(system, { DATA_DIR, TMPDIR: missing });
     await expect.poll(untried.complaints).toMatch(/no conversation can be created here.*could not be tried/);
-    const later = startApiOn(system);
 
-    const refused = await problemOf(await later.send("POST", "/api/conversations", { cwd: system.cwd }));
+    const refused = await problemOf(await send("POST", "/api/conversations", { cwd: system.cwd }));
     expect(refused).toMatchObject({ status: 503, code: "sandbox_unknown" });
     expect(refused.detail).toContain(missing);
     expect(await bodyOf(await get("/api/conversations"))).toMatchObject({

@@ -1,15 +1,16 @@
-/** Owns: making conversations, chains of revisions and messages for the tests of db/. */
-import { randomUUID } from "node:crypto";
+/** Owns: databases, conversations and messages for the tests of db/. Not here: plain records (records.ts). */
 import { afterAll, onTestFinished } from "vitest";
 import { commit } from "../../db/commit.ts";
 import { type Database, openDatabase } from "../../db/connect.ts";
 import type { Revision } from "../../protocol/commit.ts";
 import { type Conversation, newConversation, type QueuedMessage } from "../../machine/conversation.ts";
 import type { Notice } from "../../machine/effect.ts";
-import { idAt } from "../../machine/ids.ts";
-import type { ImageBlock, Message, MessageBody } from "../../machine/message.ts";
+import type { ImageBlock, Message } from "../../machine/message.ts";
 import type { ConversationConfig } from "../../protocol/conversation.ts";
 import { freshDatabase } from "../support/database.ts";
+import { chain, configOf, message, newId, type Fields } from "./records.ts";
+
+export { chain, configOf, message, newId, type Fields } from "./records.ts";
 
 type TestDatabase = Database & { readonly url: string };
 
@@ -35,56 +36,6 @@ export async function ownDatabase(): Promise<TestDatabase> {
 async function openFresh(): Promise<TestDatabase> {
   const url = await freshDatabase();
   return { ...openDatabase(url, { max: 4, applicationName: "test" }), url };
-}
-
-export function newId(): string {
-  return idAt({ at: Date.now(), seed: randomUUID() }, 0);
-}
-
-export function configOf(id: string, changes: Partial<ConversationConfig> = {}): ConversationConfig {
-  return {
-    id,
-    cwd: "/home/me/app",
-    host: "laptop",
-    model: "some-model",
-    scripted: false,
-    sandbox: { kind: "unavailable", reason: "not on this kernel" },
-    initialMode: "unrestricted",
-    parentId: null,
-    continuedFrom: null,
-    userInitiated: true,
-    ...changes,
-  };
-}
-
-export type Fields = Partial<Omit<Revision, "number" | "id" | "previous">>;
-
-/** Revisions that follow one another; a conversation's `sequence` is not kept in step unless given. */
-export function chain(
-  fields: readonly Fields[],
-  after: { number: number; id: string } | null = null,
-): Revision[] {
-  let head = after;
-  return fields.map((field) => {
-    const revision: Revision = {
-      number: (head?.number ?? 0) + 1,
-      id: randomUUID(),
-      previous: head?.id ?? null,
-      at: new Date().toISOString(),
-      conversation: newConversation("unrestricted", 1_000),
-      awaits: null,
-      messages: [],
-      notices: [],
-      archived: null,
-      ...field,
-    };
-    head = revision;
-    return revision;
-  });
-}
-
-export function message(sequence: number, body: MessageBody, id: string = newId()): Message {
-  return { ...body, id, sequence, cycleId: null, createdAt: new Date().toISOString() };
 }
 
 export function userMessage(sequence: number, text: string, id: string = newId(), images: ImageBlock[] = []) {

@@ -1,6 +1,12 @@
 /** The functions that read a conversation's value (conversation.ts). */
 import { describe, expect, test } from "vitest";
-import { awaitedOperation, isWorking, newConversation, NO_TOKENS } from "../../machine/conversation.ts";
+import {
+  awaitedOperation,
+  isWorking,
+  newConversation,
+  NO_TOKENS,
+  runningIn,
+} from "../../machine/conversation.ts";
 import { namesOf } from "../../machine/wording.ts";
 import {
   approving,
@@ -34,6 +40,26 @@ describe("a state", () => {
     for (const state of EVERY_STATE) {
       if (!isWorking(state) || state.kind === "awaiting_llm") expect(awaitedOperation(state)).toBeNull();
     }
+  });
+
+  test("has text that comes in as it is made: of a request that is not waiting for its next try, and of a running call", () => {
+    const [calling, stopping] = [executing(), cancellingTool()];
+    const running = [
+      [requesting(), "request"],
+      [continuing(), "summary"],
+      [calling, calling.current.id],
+      [stopping, stopping.kind === "cancelling" && stopping.stopping === "tool" ? stopping.current.id : null],
+    ] as const;
+    for (const [state, id] of running) expect(runningIn(state)).toBe(id);
+    const named = new Set(running.map(([state]) => state));
+    const others = [
+      requesting({ retry: RETRY }),
+      continuing({ retry: RETRY }),
+      cancellingRequest,
+      cancellingChildren(1),
+      ...EVERY_STATE.filter((state) => ![...named].some((one) => one.kind === state.kind)),
+    ];
+    for (const state of others) expect(runningIn(state)).toBeNull();
   });
 
   test("either works or rests", () => {

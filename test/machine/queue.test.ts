@@ -1,8 +1,14 @@
 /** Queued messages: limits, order, withdrawal, and when the queue is held ("Messages while busy", "Run stops"). */
 import { describe, expect, test } from "vitest";
-import type { Conversation, QueueOnCancel } from "../../machine/conversation.ts";
+import {
+  QUEUE_HOLDS,
+  type Conversation,
+  type QueueHold,
+  type QueueOnCancel,
+} from "../../machine/conversation.ts";
 import type { ConversationEvent } from "../../machine/event.ts";
-import { nextAfterCancel } from "../../machine/queue.ts";
+import { Draft } from "../../machine/draft.ts";
+import { hold, nextAfterCancel, releaseAfterSuccess } from "../../machine/queue.ts";
 import { jsonBytes, QUEUE_BYTES } from "../../machine/size.ts";
 import {
   cancel,
@@ -27,6 +33,7 @@ import {
   noticeNames,
   outline,
   ROOT,
+  stamp,
   SUB_AGENT,
 } from "./support.ts";
 
@@ -42,6 +49,40 @@ function begun(): History {
   history.give(say("m1"));
   return history;
 }
+
+describe("a hold", () => {
+  const waitsForPerson = ["cancel", "continued", "context_exhausted"];
+  const draftWith = (queueHeld: QueueHold | null, queue = [waiting()]) =>
+    new Draft(conversationIn(idle, { queue, queueHeld }), ROOT, stamp(1));
+
+  test.each(QUEUE_HOLDS.flatMap((present) => QUEUE_HOLDS.map((reason) => [present, reason] as const)))(
+    "for %s, then for %s: one that waits for the person stays; the end of the context is final",
+    (present, reason) => {
+      const draft = draftWith(present);
+      hold(draft, reason);
+      const isKept =
+        present === "context_exhausted" ||
+        (waitsForPerson.includes(present) && !waitsForPerson.includes(reason));
+      expect(draft.conversation.queueHeld).toBe(isKept ? present : reason);
+      // What is not changed is neither stored nor told.
+      expect(draft.done() === null).toBe(draft.conversation.queueHeld === present);
+    },
+  );
+
+  test.each(QUEUE_HOLDS)("for %s is made where there was none, and not of an empty queue", (reason) => {
+    const [draft, empty] = [draftWith(null), draftWith(null, [])];
+    hold(draft, reason);
+    hold(empty, reason);
+    expect(draft.conversation.queueHeld).toBe(reason);
+    expect(empty.conversation.queueHeld).toBeNull();
+  });
+
+  test.each(QUEUE_HOLDS)("for %s ends with a completed run if the machine made it", (reason) => {
+    const draft = draftWith(reason);
+    releaseAfterSuccess(draft);
+    expect(draft.conversation.queueHeld).toBe(waitsForPerson.includes(reason) ? reason : null);
+  });
+});
 
 describe("a steer", () => {
   test("is delivered with the next request, after the tool results", () => {

@@ -1,8 +1,8 @@
 /**
- * Owns: which rooms may import each other, and the map of the imports in docs/architecture.md. `npm run map` draws the
- * map anew; the tests compare it.
+ * Owns: which rooms may import each other, and what docs/architecture.md says of the files: the map of the imports and
+ * the ways. `npm run map` draws the map anew; the tests compare it.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 
 /**
@@ -28,6 +28,9 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   local: ["machine", "protocol", "sandbox", "db", "api", "config.ts"],
   client: ["machine", "protocol", "api"],
   web: ["machine", "client"],
+  acp: ["client"],
+  // Of images, only how a format is recognised.
+  cli: ["images", "config.ts", "local", "client", "acp"],
 };
 
 /** Rooms of whose code another has nothing when it runs. */
@@ -87,3 +90,39 @@ export function writeMap(map: string): void {
     readFileSync(PAGE, "utf8").replace(MAP, () => map),
   );
 }
+
+/** A way of docs/architecture.md, "The ways, file by file". */
+export type Way = {
+  readonly name: string;
+  /** How many files it says it has; null: it does not say. */
+  readonly stated: number | null;
+  /** The files that it names, each once; a name that no file has stays as it is written. */
+  readonly files: readonly string[];
+};
+
+export function waysInPage(): readonly Way[] {
+  const [, section = ""] = /^## The ways, .*?\n(.*?)^## /ms.exec(readFileSync(PAGE, "utf8")) ?? [];
+  return [...section.matchAll(/^- \*\*(.*?)\*\*(?: \((\d+) files\))?(.*)$/gm)].map(
+    ([, name = "", stated, text = ""]) => ({
+      name,
+      stated: stated === undefined ? null : Number(stated),
+      files: filesNamedIn(text),
+    }),
+  );
+}
+
+/** A name without a folder is in the nearest folder before it that has such a file. */
+function filesNamedIn(text: string): readonly string[] {
+  const folders: string[] = [];
+  const files = [...text.matchAll(/`([\w./-]+\.(?:tsx?|mjs|pl|sql))`/g)].map(([, name = ""]) => {
+    if (!name.includes("/")) {
+      const folder = folders.findLast((each) => exists(join(each, name)));
+      return folder === undefined ? name : join(folder, name);
+    }
+    folders.push(dirname(name));
+    return name;
+  });
+  return [...new Set(files)];
+}
+
+export const exists = (file: string): boolean => existsSync(join(ROOT, file));

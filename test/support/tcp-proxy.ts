@@ -12,6 +12,8 @@ export type TcpProxy = {
   drop(): void;
   /** Keeps connections open and accepts new ones, but passes nothing, like a frozen server. */
   hang(): Promise<void>;
+  /** Present connections stay open, but pass nothing any more, as after a change of the network. New ones work. */
+  strand(): void;
   /** Restores the service. After `hang`, the data sent meanwhile arrives. */
   mend(): Promise<void>;
 };
@@ -20,6 +22,8 @@ type Pair = { readonly client: Socket; readonly server: Socket };
 
 export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
   const pairs = new Set<Pair>();
+  /** Of `pairs`: nothing joins them again. */
+  const stranded = new WeakSet<Pair>();
   let passing = true;
 
   const join = ({ client, server }: Pair) => void client.pipe(server).pipe(client);
@@ -70,11 +74,17 @@ export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
       for (const pair of pairs) part(pair);
       return Promise.resolve();
     },
+    strand() {
+      for (const pair of pairs) {
+        part(pair);
+        stranded.add(pair);
+      }
+    },
     async mend() {
       if (!listener.listening) await listen(port);
       if (passing) return;
       passing = true;
-      for (const pair of pairs) join(pair);
+      for (const pair of pairs) if (!stranded.has(pair)) join(pair);
     },
   };
 }

@@ -1,8 +1,7 @@
-/** What the page promises whatever happens (docs/web.md): approvals, lost connections, many tabs, everybody's eyes. */
+/** What the page promises whatever happens (docs/web.md): approvals, lost connections, many tabs. */
 import { expect, vi } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, text, toolCall } from "../../local/scripted/script.ts";
-import { axeFindings } from "./axe.ts";
 import { Conversations, on, textOf, untilState } from "./conversations.ts";
 import { testWithStack } from "./stack.ts";
 
@@ -131,25 +130,3 @@ test("Stop while the server cannot be reached: it is said at once, and sent as s
   await vi.waitFor(async () => expect(await conversations.stateOf(id)).toBe("idle"), 20_000);
   await untilState(page, "ready");
 });
-
-test.for(["light", "dark"] as const)(
-  "axe finds nothing on a conversation, in the %s theme",
-  async (colorScheme, { visitor, stack }) => {
-    const conversations = new Conversations(stack);
-    const { url } = await conversations.start(
-      "Work.",
-      say(
-        text("# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```ts\nconst a = 1;\n```\n"),
-        toolCall("ls", { path: "." }),
-        toolCall("bash", { command: "echo hello; exit 3" }),
-      ),
-      asks(),
-    );
-    const page = await visitor.open(url, await visitor.another({ colorScheme }));
-    await on(page).allow.waitFor();
-    expect(await axeFindings(page)).toEqual([]);
-    await page.getByRole("link", { name: "Requests" }).click();
-    await page.getByRole("table").first().waitFor();
-    expect(await axeFindings(page)).toEqual([]);
-  },
-);

@@ -9,7 +9,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { chromium, type BrowserContext, type BrowserContextOptions, type Page } from "playwright-core";
 import { expect, test as base } from "vitest";
-import { findChromium } from "./chromium.ts";
+import { findChromium, QUIET } from "./chromium.ts";
 
 export type Visitor = {
   /** The profile. Tabs in it share storage and workers. */
@@ -37,18 +37,6 @@ const OWN = /^(https?:\/\/)?([\w-]+\.)*(google|googleapis|gstatic|gvt1)\.com[:/]
  */
 export const INSECURE_HOST = "bedrock.test";
 
-const QUIET = [
-  `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`,
-  `--proxy-bypass-list=${INSECURE_HOST}`,
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
-
 /** A test with a `visitor`. */
 export const browserTest = base
   .extend("started", { scope: "file" }, async ({}, { onCleanup }) => {
@@ -57,7 +45,12 @@ export const browserTest = base
     const outside = await startOutside(report);
     const browser = await chromium.launch({
       executablePath: program ?? "",
-      args: [...QUIET, `--proxy-server=127.0.0.1:${outside.port}`],
+      args: [
+        ...QUIET,
+        `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`,
+        `--proxy-bypass-list=${INSECURE_HOST}`,
+        `--proxy-server=127.0.0.1:${outside.port}`,
+      ],
     });
     onCleanup(async () => {
       await browser.close();

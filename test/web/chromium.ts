@@ -10,5 +10,16 @@ export function findChromium(): string | null {
   return PLACES.find((place) => existsSync(place)) ?? null;
 }
 
+/** Switches for a browser that does nothing of its own accord. */
+export const QUIET: readonly string[] = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
 export const NO_CHROMIUM =
   "No Chromium was found: the tests of the page are skipped. Install the package chromium, or set CHROMIUM to its path.";

@@ -1,6 +1,5 @@
 /** The page as a browser loads it, before anything was done on it. */
 import { expect } from "vitest";
-import { axeFindings } from "./axe.ts";
 import { testWithStack } from "./stack.ts";
 
 /** Bytes, compressed by gzip: the page's goal (docs/performance.md). */
@@ -89,13 +88,3 @@ test("what another page's code could do in it, its policy refuses", async ({ vis
   );
   expect(ran).toEqual([]);
 });
-
-test.for(["light", "dark"] as const)(
-  "axe finds nothing on it in the %s theme, with no conversation yet",
-  async (colorScheme, { visitor, stack }) => {
-    const page = await visitor.open(stack.url);
-    await page.emulateMedia({ colorScheme });
-    await page.getByRole("main").waitFor();
-    expect(await axeFindings(page)).toEqual([]);
-  },
-);

@@ -41,10 +41,10 @@ test("an answer of the model that cannot be stored ends the run, and the next me
   expect(system.model.requestsOf(name)).toHaveLength(2);
 });
 
-test("signals that come while the row is loaded again are applied afterwards, or leave a note", async () => {
+/** A conversation whose row is about to be loaded again: after the second refusal the next session is a second away. */
+async function refusedTwice(): Promise<TestConversation> {
   const conversation = await TestConversation.open(system);
   await conversation.send("a poisonous message");
-  // After the second refusal the next session is a second away.
   const isWaiting = async (): Promise<boolean> => {
     const { events } = await conversation.handle.fetchHistory();
     return (events ?? []).some(
@@ -52,6 +52,23 @@ test("signals that come while the row is loaded again are applied afterwards, or
     );
   };
   await until(isWaiting);
+  return conversation;
+}
+
+test("a message and a decision signalled while the row is loaded again are applied afterwards", async () => {
+  const conversation = await refusedTwice();
+  const tag = system.model.script(randomUUID(), [say("As you like.")]);
+  await conversation.handle.signal("decideUpgrade", { decision: "approve" });
+  await conversation.handle.signal("sendMessage", { text: `next ${tag}` });
+  await expect.poll(() => textOf(conversation)).toContain("As you like.");
+  // No call asked for more rights. The workflow asks Postgres about that before it leaves the note.
+  await expect
+    .poll(() => textOf(conversation))
+    .toContain("The signal decideUpgrade was not taken (no_pending_approval)");
+});
+
+test("an archiving signalled while the row is loaded again is applied afterwards; an invalid signal leaves a note", async () => {
+  const conversation = await refusedTwice();
   await conversation.handle.signal("withdrawMessage", { messageId: "not / an id" });
   await conversation.handle.signal("archive", { archived: true });
   await until(async () => (await conversation.stored()).archived);

@@ -7,15 +7,10 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { build, type BuildOptions } from "esbuild";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { findChromium } from "../../chromium.ts";
+import { findChromium, QUIET } from "../../chromium.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 const POLICY = "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' blob:";
-const FLAGS = [
-  ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
-  ...["--disable-component-update", "--disable-sync"],
-];
-
 const program = findChromium();
 /** For `skipIf`. */
 export const hasNoBrowser = program === null;
@@ -102,7 +97,7 @@ export async function openPage(files: Files, flags: readonly string[] = []): Pro
   const origin = `http://127.0.0.1:${port}`;
   const browser = await chromium.launch({
     executablePath: program ?? "",
-    args: [...FLAGS, ...flags],
+    args: [...QUIET, ...flags],
   });
   const context = await browser.newContext();
   const requests: string[] = [];

@@ -1,0 +1,287 @@
+/**
+ * Owns: `bedrock chat`: a conversation line by line. A line is a message; one that begins with "/" is an order. Nothing
+ * that is typed as a message approves anything.
+ */
+import { createInterface, cursorTo, clearLine, type Interface } from "node:readline";
+import { createClient, newId, type Client, type Conversation, type Server } from "../client/index.ts";
+import { describeState } from "../client/phase.ts";
+import { EXIT, exitCodeOf, type ExitCode } from "./exit-codes.ts";
+import { readImage } from "./images.ts";
+import { isAtWork, outcomeOf } from "../client/outcome.ts";
+import { Printer } from "./printer.ts";
+import { conversationOf } from "./server.ts";
+import { Terminal, type Output, type ProcessStreams } from "./terminal.ts";
+
+export type ChatFlags = {
+  /** Null: a new conversation. */
+  readonly conversation: string | null;
+  readonly cwd: string;
+  readonly model: string | null;
+};
+
+const HELP = `A line is a message. While the agent works it joins the next request (steer).
+  /follow TEXT   a message that starts when this run has ended
+  /image FILE    adds an image to the next message
+  /stop          stops the run; what waits is held
+  /release       lets what waits go on
+  /approve       allows what the agent asks for
+  /deny          denies it
+  /restricted    back to Restricted mode
+  /wrap-up       a summary now, to go on from in a new conversation
+  /quit          ends this chat; the conversation goes on`;
+
+/** Resolves when the person, or the input, has ended. @throws Refused, Unreachable, UsageError */
+export async function chat(streams: ProcessStreams, server: Server, flags: ChatFlags): Promise<ExitCode> {
+  const client = createClient(server, { list: false });
+  try {
+    const conversation = await conversationFor(client, flags);
+    return await new Chat(streams, client, conversation).end;
+  } finally {
+    client.end();
+  }
+}
+
+async function conversationFor(client: Client, flags: ChatFlags): Promise<Conversation> {
+  if (flags.conversation !== null) return conversationOf(client, flags.conversation);
+  const json = { id: newId(), cwd: flags.cwd, ...(flags.model === null ? {} : { model: flags.model }) };
+  return (await client.call((routes) => routes.conversations.$post({ json }))) as Conversation;
+}
+
+class Chat {
+  readonly end: Promise<ExitCode>;
+  readonly #client: Client;
+  readonly #id: string;
+  readonly #terminal: Terminal;
+  readonly #lines: Interface;
+  readonly #isInteractive: boolean;
+  readonly #printer: Printer;
+  /** Images for the next message. */
+  #images: string[] = [];
+  /** Without a terminal: lines that were read, which wait for the run before. */
+  readonly #waiting: string[] = [];
+  #hasInputEnded = false;
+  #lastSent: string | null = null;
+  #isObeying = false;
+  #prompted: string | null = null;
+  #toldApproval: string | null = null;
+  #code: ExitCode = EXIT.done;
+  #finish: (code: ExitCode) => void = () => undefined;
+
+  constructor(
+    streams: ProcessStreams,
+    client: Client,
+    { id, lastEvent, mode, title, ...rest }: Conversation,
+  ) {
+    this.#client = client;
+    this.#id = id;
+    this.#isInteractive = streams.input.isTTY && streams.output.isTTY;
+    this.#lines = createInterface({
+      input: streams.input,
+      output: streams.output,
+      terminal: this.#isInteractive,
+      prompt: this.#isInteractive ? "› " : "",
+    });
+    const { input, output, errors } = streams;
+    this.#terminal = new Terminal(
+      this.#isInteractive ? { input, output: this.#above(output), errors: this.#above(errors) } : streams,
+    );
+    this.#printer = new Printer(this.#terminal, { from: 0, without: null });
+    this.#terminal.tell(`${id} · ${mode.toUpperCase()} · ${title}`, "dim");
+    if (this.#isInteractive) this.#terminal.tell("/help says what else there is.", "dim");
+    client.open(id, { conversation: { id, lastEvent, mode, title, ...rest }, after: lastEvent });
+    this.end = new Promise((resolve) => (this.#finish = resolve));
+    const unsubscribe = client.models.subscribe(() => this.#look());
+    this.#lines.on("line", (line) => void this.#take(line));
+    this.#lines.on("SIGINT", () => this.#interrupt());
+    this.#lines.on("close", () => {
+      this.#hasInputEnded = true;
+      if (this.#isInteractive) this.#finish(EXIT.done);
+      else this.#next();
+    });
+    void this.end.then(() => {
+      unsubscribe();
+      this.#lines.close();
+      if (this.#isInteractive) this.#terminal.tell(`It goes on with: bedrock chat ${id}`);
+    });
+    this.#lines.prompt();
+  }
+
+  /** Lines that come while the person types go above what they type. */
+  #above(output: NodeJS.WriteStream): Output {
+    let rest = "";
+    const write: Output["write"] = (text, done) => {
+      const whole = (rest + text).split("\n");
+      rest = whole.pop() ?? "";
+      if (whole.length > 0) {
+        cursorTo(output, 0);
+        clearLine(output, 0);
+        output.write(`${whole.join("\n")}\n`);
+        this.#lines.prompt(true);
+      }
+      done?.();
+      return true;
+    };
+    return { write, on: output.on.bind(output), isTTY: true, hasColors: () => output.hasColors() };
+  }
+
+  #look(): void {
+    const { models } = this.#client;
+    if (models.link.kind === "unauthorized") return this.#finish(EXIT.unauthorized);
+    const model = models.conversation(this.#id);
+    if (model.kind === "gone") {
+      this.#terminal.tell("The conversation was deleted.", "red");
+      return this.#finish(EXIT.failed);
+    }
+    if (model.kind !== "loaded") return;
+    this.#printer.print(model);
+    const { state } = model.conversation;
+    if (state.kind === "awaiting_mode_approval" && this.#toldApproval !== state.toolCall.id) {
+      this.#toldApproval = state.toolCall.id;
+      this.#terminal.tell(`The agent asks to leave Restricted mode: ${state.reason}`, "yellow");
+      this.#terminal.tell("If you allow it, its commands have your rights. /approve or /deny");
+    }
+    const phase = isAtWork(state) ? `${describeState(state)} ` : "";
+    if (this.#isInteractive && phase !== this.#prompted) {
+      this.#prompted = phase;
+      this.#lines.setPrompt(`${phase}› `);
+      this.#lines.prompt(true);
+    }
+    this.#next();
+  }
+
+  /** Without a terminal a line waits until the run of the line before has ended. */
+  #next(): void {
+    if (this.#isInteractive || this.#isObeying) return;
+    const model = this.#client.models.conversation(this.#id);
+    if (this.#lastSent !== null) {
+      if (model.kind !== "loaded") return;
+      const outcome = outcomeOf(model, this.#lastSent);
+      if (outcome === null) {
+        // Nobody is there to decide.
+        if (model.conversation.state.kind === "awaiting_mode_approval" && this.#hasInputEnded)
+          this.#finish(EXIT.waits);
+        return;
+      }
+      this.#lastSent = null;
+      if (outcome.kind !== "done") this.#code = EXIT.failed;
+    }
+    const line = this.#waiting.shift();
+    if (line !== undefined) void this.#obey(line);
+    else if (this.#hasInputEnded) this.#finish(this.#code);
+  }
+
+  async #take(line: string): Promise<void> {
+    if (this.#isInteractive) return this.#obey(line);
+    this.#waiting.push(line);
+    this.#next();
+  }
+
+  async #obey(line: string): Promise<void> {
+    const text = line.trim();
+    const [, order, rest = ""] = /^\/(\S+)\s*(.*)$/s.exec(text) ?? [];
+    this.#isObeying = true;
+    try {
+      if (text === "") return;
+      if (order === undefined) {
+        await this.#send(text, null);
+        return;
+      }
+      await this.#order(order, rest);
+    } catch (error) {
+      this.#terminal.tell((error as Error).message, "red");
+      this.#code = exitCodeOf(error);
+    } finally {
+      this.#isObeying = false;
+      if (this.#isInteractive) this.#lines.prompt();
+      else this.#next();
+    }
+  }
+
+  async #order(order: string, rest: string): Promise<void> {
+    const { call } = this.#client;
+    const param = { id: this.#id };
+    switch (order) {
+      case "help": {
+        this.#terminal.tell(HELP);
+        return;
+      }
+      case "quit": {
+        this.#finish(EXIT.done);
+        return;
+      }
+      case "follow":
+        return this.#send(rest, "followUp");
+      case "image":
+        readImage(rest);
+        this.#images.push(rest);
+        {
+          this.#terminal.tell(
+            `The next message has ${this.#images.length === 1 ? "an image" : "images"}.`,
+            "dim",
+          );
+          return;
+        }
+      case "stop":
+        await call((routes) => routes.conversations[":id"].cancel.$post({ param, json: { queue: "hold" } }));
+        return;
+      case "release":
+        await call((routes) => routes.conversations[":id"].queue.release.$post({ param }));
+        return;
+      case "approve":
+      case "deny":
+        return this.#decide(order);
+      case "restricted":
+        await call((routes) =>
+          routes.conversations[":id"].mode.$post({ param, json: { mode: "restricted" } }),
+        );
+        {
+          this.#terminal.tell("Restricted.", "dim");
+          return;
+        }
+      case "wrap-up":
+        await call((routes) => routes.conversations[":id"].continuation.$post({ param }));
+        return;
+      default: {
+        this.#terminal.tell(`There is no /${order}. /help says what there is.`, "yellow");
+        return;
+      }
+    }
+  }
+
+  async #decide(decision: "approve" | "deny"): Promise<void> {
+    const model = this.#client.models.conversation(this.#id);
+    const state = model.kind === "loaded" ? model.conversation.state : null;
+    if (state?.kind !== "awaiting_mode_approval") {
+      this.#terminal.tell("Nothing waits for an approval.");
+      return;
+    }
+    const json = { decision, toolCallId: state.toolCall.id };
+    await this.#client.call((routes) =>
+      routes.conversations[":id"].approval.$post({ param: { id: this.#id }, json }),
+    );
+  }
+
+  async #send(text: string, delivery: "followUp" | null): Promise<void> {
+    const model = this.#client.models.conversation(this.#id);
+    const isBusy = model.kind === "loaded" && isAtWork(model.conversation.state);
+    const images = this.#images.map(readImage);
+    const id = newId();
+    const json = {
+      id,
+      text,
+      ...(images.length === 0 ? {} : { images }),
+      ...(delivery !== null ? { delivery } : isBusy ? { delivery: "steer" as const } : {}),
+    };
+    await this.#client.persist((routes) =>
+      routes.conversations[":id"].messages.$post({ param: { id: this.#id }, json }),
+    );
+    this.#images = [];
+    this.#lastSent = id;
+  }
+
+  #interrupt(): void {
+    const model = this.#client.models.conversation(this.#id);
+    if (model.kind === "loaded" && isAtWork(model.conversation.state)) void this.#obey("/stop");
+    else this.#finish(EXIT.done);
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * Owns: staying with a conversation until a run has ended: what is printed, who is asked for an approval, what Ctrl-C
+ * does, and how long a server may be away.
+ */
+import type { Client, ConversationModel, Link } from "../client/index.ts";
+import type { Decision } from "./approval.ts";
+import { codeOf, EXIT, type ExitCode } from "./exit-codes.ts";
+import { outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
+import type { Printer } from "./printer.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** What becomes of a run that asks for an approval. */
+export type OnApproval = "ask" | "exit" | "deny" | "wait";
+
+export type Ask = (approval: Approval, signal: AbortSignal) => Promise<Decision | null>;
+
+export type FollowOptions = {
+  readonly client: Client;
+  readonly terminal: Terminal;
+  readonly id: string;
+  /** Null: whatever runs. */
+  readonly messageId: string | null;
+  /** Null: nothing is printed as it comes. */
+  readonly printer: Printer | null;
+  readonly onApproval: OnApproval;
+  /** Asks the person at the terminal; resolves with null when the signal takes the question back. */
+  readonly ask: Ask;
+  /** Milliseconds for which the server may be away. */
+  readonly patience: number;
+  /** Milliseconds after which the run is stopped; null: never. */
+  readonly timeout: number | null;
+  /** Whether Ctrl-C stops the run; otherwise it ends the watching. */
+  readonly stopsRun: boolean;
+};
+
+export type Followed = {
+  readonly code: ExitCode;
+  /** Null: the command ended before the run. */
+  readonly outcome: Outcome | null;
+};
+
+/** Resolves when the run has ended, or when there is a reason not to wait for that. */
+export function follow(options: FollowOptions): Promise<Followed> {
+  return new Promise((resolve) => {
+    const following = new Following(options, (followed) => {
+      following.end();
+      resolve(followed);
+    });
+  });
+}
+
+type Asked = {
+  readonly toolCallId: string;
+  /** Takes the question back. */
+  readonly question: AbortController;
+  /** The person has not answered yet. */
+  isOpen: boolean;
+};
+
+class Following {
+  readonly #options: FollowOptions;
+  readonly #done: (followed: Followed) => void;
+  readonly #unsubscribe: () => void;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #onInterrupt = (): void => this.#interrupt();
+  #lostTimer: NodeJS.Timeout | null = null;
+  /** The approval that was dealt with. */
+  #asked: Asked | null = null;
+  #stopping: "interrupt" | "timeout" | null = null;
+  #isOver = false;
+
+  constructor(options: FollowOptions, done: (followed: Followed) => void) {
+    this.#options = options;
+    this.#done = done;
+    const { client, timeout } = options;
+    this.#unsubscribe = client.models.subscribe(() => this.#look());
+    process.on("SIGINT", this.#onInterrupt);
+    if (timeout !== null) this.#timers.add(setTimeout(() => this.#stop("timeout"), timeout));
+    queueMicrotask(() => this.#look());
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#unsubscribe();
+    process.off("SIGINT", this.#onInterrupt);
+    for (const timer of this.#timers) clearTimeout(timer);
+    if (this.#lostTimer !== null) clearTimeout(this.#lostTimer);
+    this.#asked?.question.abort();
+  }
+
+  #look(): void {
+    const { client, id } = this.#options;
+    this.#seeLink(client.models.link);
+    this.#seeModel(client.models.conversation(id));
+  }
+
+  #seeLink(link: Link): void {
+    if (this.#isOver) return;
+    const { terminal, patience } = this.#options;
+    switch (link.kind) {
+      case "connecting":
+        return;
+      case "unauthorized":
+        terminal.tell("The server asks for another token. Set BEDROCK_TOKEN or BEDROCK_TOKEN_FILE.", "red");
+        return this.#finish(EXIT.unauthorized, null);
+      case "connected":
+        if (this.#lostTimer === null) return;
+        clearTimeout(this.#lostTimer);
+        this.#lostTimer = null;
+        terminal.tell("Connected again.", "dim");
+        return;
+      case "lost":
+        if (this.#lostTimer !== null) return;
+        terminal.tell(`${link.reason} Trying again …`, "yellow");
+        this.#lostTimer = setTimeout(() => {
+          terminal.tell("The server is still away. What it does goes on.", "red");
+          this.#finish(EXIT.unreachable, null);
+        }, patience);
+    }
+  }
+
+  #seeModel(model: ConversationModel): void {
+    if (this.#isOver) return;
+    const { terminal, printer, messageId } = this.#options;
+    if (model.kind === "gone") {
+      terminal.tell("The conversation was deleted.", "red");
+      return this.#finish(EXIT.failed, null);
+    }
+    if (model.kind === "loading") return;
+    const { state } = model.conversation;
+    const approval = state.kind === "awaiting_mode_approval" && model.isSynced ? state : null;
+    if (this.#asked !== null && this.#asked.toolCallId !== approval?.toolCall.id) this.#takeBack(this.#asked);
+    printer?.print(model);
+    const outcome = outcomeOf(model, messageId);
+    if (outcome !== null) return this.#finish(this.#codeOf(outcome), outcome);
+    if (approval !== null && this.#asked === null) this.#seeApproval(approval);
+  }
+
+  #takeBack({ question, isOpen }: Asked): void {
+    question.abort();
+    this.#asked = null;
+    if (isOpen && this.#stopping === null) this.#options.terminal.tell("Decided elsewhere.", "dim");
+  }
+
+  #seeApproval(approval: Approval): void {
+    const { onApproval, terminal, id } = this.#options;
+    const question = new AbortController();
+    const toolCallId = approval.toolCall.id;
+    const asked: Asked = { toolCallId, question, isOpen: onApproval === "ask" };
+    this.#asked = asked;
+    const tell = () => {
+      terminal.tell(`The agent asks to leave Restricted mode: ${approval.reason}`, "yellow");
+      terminal.tell(`Allow it with: bedrock approve ${id}`);
+      terminal.tell(`Deny it with:  bedrock deny ${id}`);
+    };
+    switch (onApproval) {
+      case "exit":
+        tell();
+        return this.#finish(EXIT.waits, null);
+      case "wait":
+        return tell();
+      case "deny":
+        return this.#decide("deny", toolCallId);
+      case "ask":
+        void this.#options.ask(approval, question.signal).then((decision) => {
+          asked.isOpen = false;
+          if (decision !== null) this.#decide(decision, toolCallId);
+        });
+    }
+  }
+
+  #decide(decision: Decision, toolCallId: string): void {
+    const { client, terminal, id } = this.#options;
+    client
+      .persist((routes) =>
+        routes.conversations[":id"].approval.$post({ param: { id }, json: { decision, toolCallId } }),
+      )
+      .then(
+        () => terminal.tell(decision === "approve" ? "Allowed." : "Denied.", "dim"),
+        (error: unknown) => terminal.tell((error as Error).message, "yellow"),
+      );
+  }
+
+  #interrupt(): void {
+    const { stopsRun, terminal, id } = this.#options;
+    if (!stopsRun) {
+      terminal.tell(`Not watched any more. It goes on; stop it with: bedrock cancel ${id}`);
+      return this.#finish(EXIT.cancelled, null);
+    }
+    // Once more: the person does not want to wait for the answer.
+    if (this.#stopping !== null) return this.#finish(EXIT.cancelled, null);
+    this.#stop("interrupt");
+  }
+
+  #stop(reason: "interrupt" | "timeout"): void {
+    if (this.#stopping !== null) return;
+    this.#stopping = reason;
+    const { client, terminal, id } = this.#options;
+    this.#asked?.question.abort();
+    terminal.tell(reason === "timeout" ? "The time is over: stopping …" : "Stopping …", "yellow");
+    const json = { queue: "hold" } as const;
+    client
+      .persist((routes) => routes.conversations[":id"].cancel.$post({ param: { id }, json }))
+      .catch((error: unknown) => {
+        terminal.tell((error as Error).message, "red");
+        this.#finish(EXIT.failed, null);
+      });
+  }
+
+  #codeOf(outcome: Outcome): ExitCode {
+    return this.#stopping === "timeout" ? EXIT.timeout : codeOf(outcome);
+  }
+
+  #finish(code: ExitCode, outcome: Outcome | null): void {
+    if (this.#isOver) return;
+    this.#done({ code, outcome });
+  }
+}

@@ -1,0 +1,250 @@
+/** The commands of `bedrock` beside `run`: each against the real API (docs/command-line.md). */
+import { randomUUID } from "node:crypto";
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { hold } from "../../local/scripted/cues.ts";
+import { say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
+import { Person } from "../api/person.ts";
+import { serveApi, startApiOn } from "../api/support.ts";
+import { startSystem } from "../support/system.ts";
+import { bedrock, run, type Options } from "./support.ts";
+
+const system = await startSystem();
+const api = startApiOn(system);
+const { url } = await serveApi(api);
+const person = new Person(api, system.cwd);
+const here: Options = { url, cwd: system.cwd };
+
+const script = (...answers: readonly Answer[]): string => system.model.script(randomUUID(), [...answers]);
+const stateOf = async (id: string) =>
+  ((await person.conversation(id))["state"] as { readonly kind: string }).kind;
+const untilState = (id: string, kind: string) =>
+  vi.waitFor(async () => expect(await stateOf(id)).toBe(kind), 20_000);
+const asks = () => say(text("I ask."), toolCall("request_mode_upgrade", { reason: "To write." }));
+
+describe("what is done to conversations", () => {
+  test("new prints the id; list shows it; a message to it is sent without waiting; export has all of it", async () => {
+    const made = await run(["new", "--title", "Fix it"], here);
+    const id = made.stdout.trim();
+    expect(await person.conversation(id)).toMatchObject({ title: "Fix it", cwd: system.cwd });
+    const { stdout } = await run(["list"], here);
+    expect(stdout).toMatch(new RegExp(`^${id.slice(0, 13)} .* ready .*Fix it`, "m"));
+
+    const tag = script(say(text("See:"), toolCall("bash", { command: "echo '```'" })), say(text("Done.")));
+    expect((await run(["send", id.slice(0, 13), "Go on.", tag], here)).code).toBe(0);
+    await vi.waitFor(async () => expect((await person.messages(id)).at(-1)?.type).toBe("run_stop"), 20_000);
+
+    const exported = (await run(["export", id, "--md"], here)).stdout;
+    expect(exported).toMatch(/^# Fix it\n/);
+    expect(exported).toMatch(/## You\n\nGo on\.[^]*See:[^]*\*\*bash\*\* \(completed\)[^]*Done\./);
+    // A fence in the output does not end that of the document.
+    expect(exported).toMatch(/````\n```\n````/);
+    const json = JSON.parse((await run(["export", id, "--json"], here)).stdout) as { messages: unknown[] };
+    expect(json.messages).toEqual(await person.messages(id));
+
+    const cycles = JSON.parse((await run(["cycles", id, "--json"], here)).stdout) as object;
+    expect(cycles).toEqual(await person.read(`/api/conversations/${id}/cycles?view=steps`));
+    expect((await run(["cycles", id], here)).stdout).toContain("echo");
+  });
+
+  test("cancel stops and holds what waits, release lets it go on", async () => {
+    const tag = script(say(text("Well", hold())), say(text("Now.")));
+    const id = await person.create({ message: { text: `Go. ${tag}` } });
+    await untilState(id, "llm_requesting");
+    const later = ["send", id, "--delivery", "followUp", "Later."];
+    expect((await run(later, here)).code).toBe(0);
+    const stopped = await run(["cancel", id, "--json"], here);
+    expect(JSON.parse(stopped.stdout)).toMatchObject({ next: null });
+    await untilState(id, "idle");
+    expect(await person.conversation(id)).toMatchObject({ queueHeld: expect.anything() as unknown });
+    expect((await run(["release", id], here)).code).toBe(0);
+    await vi.waitFor(async () => expect(JSON.stringify(await person.messages(id))).toContain("Now."), 20_000);
+  });
+
+  test("approve and deny say what they did; where nothing waits, they say so", async () => {
+    const id = await person.create({ message: { text: `Go. ${script(asks(), say(text("Thanks.")))}` } });
+    await untilState(id, "awaiting_mode_approval");
+    expect(await run(["approve", id], here)).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("Allowed: To write.") as string,
+    });
+    await untilState(id, "idle");
+    const again = await run(["deny", id], here);
+    expect(again).toMatchObject({ code: 64, stderr: expect.stringContaining("no approval") as string });
+
+    expect((await run(["mode", id, "restricted"], here)).code).toBe(0);
+    expect((await person.conversation(id))["mode"]).toBe("restricted");
+    expect((await run(["mode", id, "unrestricted"], here)).code).toBe(64);
+  });
+
+  test("wrap-up writes a summary, and new --continue goes on from it", async () => {
+    const id = await person.create({
+      message: { text: `Go. ${script(say(text("Well.")), say(text("The summary.")))}` },
+    });
+    await vi.waitFor(async () => expect((await person.messages(id)).at(-1)?.type).toBe("run_stop"), 20_000);
+    expect((await run(["wrap-up", id], here)).code).toBe(0);
+    await untilState(id, "context_exhausted");
+    const next = (await run(["new", "--continue", id], here)).stdout.trim();
+    expect((await person.conversation(next))["continuedFrom"]).toBe(id);
+    expect(JSON.stringify(await person.messages(next))).toContain("The summary.");
+  });
+
+  test("help has examples and the exit codes; a completion knows the commands and their options", async () => {
+    const { code, stdout } = await run(["--help"], here);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/Examples:[^]*Exit codes: 0 done/);
+    const { stdout: bash } = await run(["completion", "bash"], here);
+    const complete = async (...words: string[]) => {
+      const ask = `COMP_WORDS=(bedrock ${words.join(" ")}); COMP_CWORD=${words.length}; _bedrock; echo "\${COMPREPLY[@]}"`;
+      return (await promisify(execFile)("bash", ["-c", `${bash}\n${ask}`])).stdout.trim();
+    };
+    expect(await complete("ap")).toBe("approve");
+    expect(await complete("run", "--on")).toBe("--on-approval");
+    for (const shell of ["zsh", "fish"])
+      expect((await run(["completion", shell], here)).stdout).toContain("wrap-up");
+  });
+});
+
+describe("chat", () => {
+  test("on a terminal: lines are messages, orders begin with a slash, and nothing that is typed as a message approves", async () => {
+    const chatting = bedrock(["chat"], { ...here, isTerminal: true });
+    await chatting.shows("/help says");
+    chatting.type(`Go. ${script(asks(), say(text("Thanks.")))}\r`);
+    await chatting.shows("/approve or /deny");
+    const [id = ""] = /[0-9a-f]{32}/.exec(chatting.stdout()) ?? [];
+    chatting.type("y\ryes\r");
+    await vi.waitFor(async () => expect((await person.conversation(id))["queue"]).toHaveLength(2), 10_000);
+    expect(await stateOf(id)).toBe("awaiting_mode_approval");
+    chatting.type("/approve\r");
+    await chatting.shows("Thanks.");
+    await untilState(id, "idle");
+    chatting.type("/nonsense\r");
+    await chatting.shows("There is no /nonsense");
+    chatting.type("/quit\r");
+    expect((await chatting.ended).code).toBe(0);
+  });
+
+  test("on a terminal: Ctrl-C stops the run, and once more ends the chat", async () => {
+    const chatting = bedrock(["chat"], { ...here, isTerminal: true });
+    await chatting.shows("/help says");
+    chatting.type(`Go. ${script(say(text("Well\n", hold())))}\r`);
+    await chatting.shows("Well\r\n");
+    chatting.type("\x03");
+    await chatting.shows("stopped");
+    chatting.type("\x03");
+    expect((await chatting.ended).code).toBe(0);
+  });
+
+  test("in a pipe: each line waits for the run before", async () => {
+    const chatting = bedrock(["chat"], here);
+    chatting.type(`One. ${script(say(text("First.")), say(text("Second.")))}\nTwo.\n`);
+    chatting.endInput();
+    expect(await chatting.ended).toMatchObject({ code: 0, stdout: "First.\nSecond.\n" });
+  });
+});
+
+describe("doctor", () => {
+  /** A folder with all programs that are on PATH, but one. */
+  function pathWithout(program: string): string {
+    const folder = mkdtempSync(join(tmpdir(), "bedrock-path-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const names = new Set([program]);
+    for (const from of (process.env["PATH"] ?? "").split(":")) {
+      for (const name of existsSync(from) ? readdirSync(from) : []) {
+        if (!names.has(name)) symlinkSync(join(from, name), join(folder, name));
+        names.add(name);
+      }
+    }
+    return folder;
+  }
+  const lineOf = (output: string, name: string): string =>
+    output.split("\n").find((line) => line.includes(`  ${name}: `)) ?? "";
+  const data = () => {
+    const folder = mkdtempSync(join(tmpdir(), "bedrock-data-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    return folder;
+  };
+  const good = () => ({ DATA_DIR: data(), PORT: "0" });
+
+  test("finds nothing missing on a machine that has all", async () => {
+    const { code, stderr } = await run(["doctor"], { ...here, env: good() });
+    expect(stderr).not.toContain("PROBLEM");
+    expect(code).toBe(0);
+    for (const name of [
+      "Node",
+      "Perl",
+      "git",
+      "ripgrep",
+      "Landlock",
+      "Temporal",
+      "Postgres",
+      "key",
+      "port",
+      "disk",
+      "clock",
+    ])
+      expect(lineOf(stderr, name), stderr).not.toBe("");
+  });
+
+  test("names Perl, with what to install", async () => {
+    const { code, stderr } = await run(["doctor"], {
+      ...here,
+      env: { ...good(), PATH: pathWithout("perl") },
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/PROBLEM {2}Perl: .*\n.*apt-get install perl/);
+  });
+
+  test("names git as what agents miss", async () => {
+    const { code, stderr } = await run(["doctor"], {
+      ...here,
+      env: { ...good(), PATH: pathWithout("git") },
+    });
+    expect(lineOf(stderr, "git")).toMatch(/^warning/);
+    expect(code).toBe(0);
+  });
+
+  test.for([
+    ["Postgres", { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }, /DATABASE_URL/],
+    ["Temporal", { TEMPORAL_ADDRESS: "127.0.0.1:1" }, /TEMPORAL_ADDRESS/],
+    ["disk", { DATA_DIR: "/proc/bedrock" }, /DATA_DIR/],
+    ["key", { SCRIPTED_MODEL: "false" }, /ANTHROPIC_API_KEY/],
+    ["settings", { PORT: "many" }, /PORT/],
+  ] as const)("names %s, with what to do", async ([name, env, fix]) => {
+    const { code, stderr } = await run(["doctor"], { ...here, env: { ...good(), ...env } });
+    expect(lineOf(stderr, name), stderr).toMatch(/^PROBLEM/);
+    expect(stderr).toMatch(fix);
+    expect(code).toBe(1);
+  });
+
+  test("names a port that another program has", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await vi.waitFor(() => expect(server.address()).not.toBeNull());
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? String(address.port) : "";
+    const { code, stderr } = await run(["doctor"], { ...here, env: { ...good(), PORT: port } });
+    expect(lineOf(stderr, "port")).toMatch(/^PROBLEM.*another program/);
+    expect(code).toBe(1);
+  });
+
+  test("names a sandbox that can not be tried", async () => {
+    const { code, stderr } = await run(["doctor"], {
+      ...here,
+      env: { ...good(), TMPDIR: "/does/not/exist" },
+    });
+    expect(lineOf(stderr, "Landlock")).toMatch(/^PROBLEM/);
+    expect(code).toBe(1);
+  });
+
+  test("--json has the same, for programs", async () => {
+    const { stdout } = await run(["doctor", "--json"], { ...here, env: good() });
+    const { findings } = JSON.parse(stdout) as { findings: { name: string; status: string }[] };
+    expect(findings.find(({ name }) => name === "Perl")?.status).toBe("ok");
+  });
+});
