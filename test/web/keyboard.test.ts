@@ -204,7 +204,7 @@ test("reading: groups, diffs, the requests and back, and the links between conve
 
   await keys.activate(page.getByRole("link", { name: /^Compute it/ }));
   await page.getByText("A sub-agent takes no messages.").waitFor();
-  await keys.activate(page.getByRole("link", { name: "another conversation" }));
+  await keys.activate(at.transcript.getByRole("link", { name: "Read and write." }));
   await at.transcript.getByText("Done with it.").waitFor();
   await untilFocused(at.message);
 });

@@ -239,7 +239,7 @@ test("a deletion can be undone as long as its message is there; then it is one, 
   await page.clock.runFor(200);
   await page.clock.resume();
   await said.waitFor({ state: "detached" });
-  await tab.getByText("This conversation is not there. It may have been deleted.").waitFor();
+  await tab.getByRole("heading", { name: "This conversation is not there" }).waitFor();
   await entry(tab, "Not needed").waitFor({ state: "detached" });
   expect((await stack.api.get(pathOf(id))).status).toBe(404);
   expect(stack.requests.filter((request) => request === deletion)).toHaveLength(1);
