@@ -1,5 +1,5 @@
 /** Owns: starting a conversation: where, with which model, and the first message. */
-import { useEffect, useId, useState } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 import type { Conversation } from "../client/index.ts";
 import { readImages, readText, writeImages, writeText, type DraftImage } from "./drafts.ts";
 import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
@@ -35,6 +35,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
   const [problem, setProblem] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const options = useId();
+  const field = useRef<HTMLInputElement>(null);
   const [sandbox, setSandbox] = useState<Conversation["sandbox"] | null>(null);
   const isScripted = models.some((one) => one.default && one.scripted);
   const isFirst = models.length > 0 && list.isLoaded && list.conversations.size === 0;
@@ -54,8 +55,9 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
       ({ directories }) => {
         if (!isWanted) return;
         setFound(directories);
-        // Nothing was chosen yet: the place to begin in.
-        if (directory === "" && directories[0] !== undefined) setDirectory(directories[0]);
+        // Nothing was chosen yet, and nobody is about to: the place to begin in.
+        const isInIt = document.activeElement === field.current;
+        if (directory === "" && !isInIt && directories[0] !== undefined) setDirectory(directories[0]);
       },
       () => undefined,
     );
@@ -138,6 +140,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
         )}
         <label htmlFor="directory">Directory</label>
         <input
+          ref={field}
           id="directory"
           list={options}
           required

@@ -59,7 +59,8 @@ type Way = (given: { readonly stack: Stack; readonly conversations: Conversation
 /** A command that prints, and goes on when `release` is called. It changes nothing, so it runs in either mode. */
 function patientCommand({ system }: Stack) {
   const go = join(system.cwd, randomUUID());
-  const command = `echo printed; echo complained >&2; until [ -e ${go} ]; do sleep 0.02; done; echo finished`;
+  // What it prints is not in its own words.
+  const command = `echo print""ed; echo complain""ed >&2; until [ -e ${go} ]; do sleep 0.02; done; echo finished`;
   return { call: toolCall("bash", { command }), release: () => writeFile(go, "") };
 }
 
