@@ -18,7 +18,8 @@ import type { ParsedRequest } from "./scripts.ts";
 type Parts = (string | ScriptedBlock)[];
 
 const PACE = { characters: 6, delayMs: 5 };
-const RESTRICTED = /disabled in Restricted mode/i;
+/** A file that is read may say the same somewhere. */
+const RESTRICTED = /^\w+ tool is disabled in Restricted mode/i;
 const DENIED = /\b(den(y|ied)|declined|rejected|refused|cancelled|skipped|interrupted)\b/i;
 
 const GREETING =
@@ -151,7 +152,7 @@ type Pair = { readonly call: ToolUseParam; readonly result: ToolResultParam };
 
 const failed = ({ result }: Pair): boolean => result.is_error === true;
 const isRestricted = ({ call, result }: Pair): boolean =>
-  call.name !== "request_mode_upgrade" && RESTRICTED.test(resultText(result));
+  result.is_error === true && call.name !== "request_mode_upgrade" && RESTRICTED.test(resultText(result));
 
 /** The results in message `m`, with the calls of the message before. */
 function pairsOf(messages: readonly MessageParam[], m: number): Pair[] {

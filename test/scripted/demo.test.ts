@@ -65,6 +65,12 @@ describe.concurrent("the demo agent", () => {
     expect(turn.text).toMatch(/Here is what I saw[^]*README.md[^]*output of pwd[^]*# A project/);
   });
 
+  test("takes a file that speaks of Restricted mode for no refusal", async () => {
+    const read = () => "Write tool is disabled in Restricted mode.";
+    const turn = await converse("Hello!", { ...readOnly, read, request_mode_upgrade: () => "denied" });
+    expect(turn.calls.map(({ name }) => name)).toEqual(["ls", "bash", "read"]);
+  });
+
   test("calls only tools that it is offered", async () => {
     const turn = await converse("Hello!", { think: () => "" });
     expect(turn.calls).toEqual([]);
@@ -111,7 +117,7 @@ describe.concurrent("the demo agent", () => {
       write: () =>
         allowed
           ? "written"
-          : { error: "The write tool is disabled in Restricted mode. Use request_mode_upgrade." },
+          : { error: "Write tool is disabled in Restricted mode. Use request_mode_upgrade." },
       request_mode_upgrade: () => {
         allowed = decision === "Approved.";
         return decision;
