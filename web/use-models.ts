@@ -26,6 +26,10 @@ class Ticker {
 
   constructor(models: Models) {
     models.subscribe((change) => (isStream(change) ? this.#planStream() : this.#planFrame()));
+    // A page that goes out of sight gets no frame any more, not even one that it has asked for.
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) setTimeout(() => this.#look("frame"), HIDDEN_MS);
+    });
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {

@@ -24,7 +24,7 @@ const search = (page: Page) => page.getByRole("searchbox", { name: "Search conve
 
 async function choose(page: Page, title: string, action: string): Promise<void> {
   await page.getByRole("button", { name: `More about ${title}` }).click();
-  await page.getByRole("menuitem", { name: action, exact: true }).dispatchEvent("click", { detail: 1 });
+  await page.getByRole("menuitem", { name: action, exact: true }).click();
 }
 
 /** In the order in which they stand. */
@@ -208,7 +208,7 @@ test("a conversation goes into the archive and comes back: by undo, and out of w
   expect(await isArchived()).toBe(false);
 });
 
-test("a deletion can be undone as long as its message is there; then it is one, in every tab", async ({
+test("a deletion can be undone as long as its message is there; then it is one, everywhere", async ({
   visitor,
   stack,
 }) => {
@@ -217,8 +217,8 @@ test("a deletion can be undone as long as its message is there; then it is one, 
   const page = await visitor.open(stack.url);
   await page.clock.install();
   await page.goto(`${stack.url}/c/${id}`);
-  const tab = await visitor.open(`${stack.url}/c/${id}`);
-  await untilState(tab, "ready");
+  const device = await visitor.open(`${stack.url}/c/${id}`, await visitor.another());
+  await untilState(device, "ready");
   await untilState(page, "ready");
 
   await choose(page, "Not needed", "Delete");
@@ -230,17 +230,18 @@ test("a deletion can be undone as long as its message is there; then it is one, 
 
   const deletion = `DELETE ${pathOf(id)}`;
   const said = message(page, "“Not needed” will be deleted with its sub-agents.");
-  // From here on the time of both pages goes on by order only.
+  // From here on the time of this page goes on by order only.
   await page.clock.pauseAt(Date.now() + 1_000);
   await choose(page, "Not needed", "Delete");
   await said.waitFor();
   await page.clock.runFor(SHOWN_MS - 100);
+  await entry(device, "Not needed").waitFor();
   expect([await said.count(), stack.requests.includes(deletion)]).toEqual([1, false]);
   await page.clock.runFor(200);
   await page.clock.resume();
   await said.waitFor({ state: "detached" });
-  await tab.getByRole("heading", { name: "This conversation is not there" }).waitFor();
-  await entry(tab, "Not needed").waitFor({ state: "detached" });
+  await device.getByRole("heading", { name: "This conversation is not there" }).waitFor();
+  await entry(device, "Not needed").waitFor({ state: "detached" });
   expect((await stack.api.get(pathOf(id))).status).toBe(404);
   expect(stack.requests.filter((request) => request === deletion)).toHaveLength(1);
 });

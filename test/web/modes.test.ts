@@ -64,6 +64,44 @@ test("what is restricted cannot write; what the person allows can, until one cli
   expect(existsSync(join(cwd, "after"))).toBe(false);
 });
 
+test("a tab that goes out of sight between two frames still says in its title that the agent waits", async ({
+  visitor,
+  stack,
+}) => {
+  const conversations = new Conversations(stack);
+  const held = hold();
+  const { id, url } = await conversations.start(
+    "Begin.",
+    say(text("Well", held, "."), toolCall("request_mode_upgrade", { reason: "To write." })),
+  );
+  // A browser draws no frame of a tab that is not seen, not even one that was asked for before.
+  await visitor.context.addInitScript(() => {
+    const draw = requestAnimationFrame;
+    let isDrawn = true;
+    let isHidden = false;
+    Object.defineProperty(document, "hidden", { get: () => isHidden });
+    Object.assign(globalThis, {
+      requestAnimationFrame: (callback: FrameRequestCallback) => (isDrawn ? draw(callback) : 0),
+      stopDrawing: () => (isDrawn = false),
+      hide: () => {
+        isHidden = true;
+        document.dispatchEvent(new Event("visibilitychange"));
+      },
+    });
+  });
+  const page = await visitor.open(url);
+  await untilState(page, "writes");
+  await page.evaluate("stopDrawing()");
+  held.release();
+  await conversations.person.untilState(id, "awaiting_mode_approval");
+  // The list of another page has it, so this one has heard of it, too.
+  const other = await visitor.open(stack.url, await visitor.another());
+  await on(other).list.getByRole("heading", { name: "Waits for you" }).waitFor();
+  expect(await page.title()).toBe("Begin.");
+  await page.evaluate("hide()");
+  await expect.poll(() => page.title()).toBe("● Approval needed — Begin.");
+});
+
 test("what the person denies stays restricted, and the agent goes on with that", async ({
   visitor,
   stack,
