@@ -29,6 +29,11 @@ const FIRST_DELAY = 250;
 const LONGEST_DELAY = 5_000;
 /** Silence after which a connection counts as dead, until the server says how often it sends a heartbeat. */
 const SILENCE = 32_000;
+/**
+ * For a new connection, which the server answers at once; doubled with each failure, for a server may be slow. Browsers
+ * keep connections for the next request, and after a change of the network these are dead, too.
+ */
+const OPENING = 4_000;
 const WATCH_EVERY = 1_000;
 /** A timer that comes so late was held by a machine that slept, or a page that was frozen. */
 const SLEPT = 8_000;
@@ -206,15 +211,19 @@ export class Stream {
     this.#watchedAt = now;
     if (this.#link.kind === "unauthorized") return;
     if (slept) this.reconnect();
-    else if (this.#connection !== null && now - this.#heardAt > this.#silence) {
-      this.#setLink({
-        kind: "lost",
-        since: this.#heardAt,
-        retryAt: now,
-        reason: "The connection went silent.",
-      });
+    else if (this.#connection !== null && now - this.#heardAt > this.#patience()) {
+      const since = this.#link.kind === "lost" ? this.#link.since : this.#heardAt;
+      const isOpen = this.#streamId !== null;
+      const reason = isOpen ? "The connection went silent." : "The server does not answer.";
+      this.#failures += 1;
+      this.#setLink({ kind: "lost", since, retryAt: now, reason });
       this.reconnect();
     }
+  }
+
+  /** Milliseconds of silence that the present connection may have. */
+  #patience(): number {
+    return this.#streamId === null ? Math.min(this.#silence, OPENING * 2 ** this.#failures) : this.#silence;
   }
 
   #setLink(link: Link): void {

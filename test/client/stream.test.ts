@@ -141,6 +141,19 @@ test("a connection that has died without a word is noticed by the missing heartb
   expect(links.map(({ kind }) => kind)).toContain("lost");
 });
 
+test("a connection that is never answered is given up sooner than one that was open", async () => {
+  let asked = 0;
+  const { url, opened } = await serve({ stream: () => asked++ === 0 });
+  const { links } = follow(url);
+  await nth(opened, 0);
+  await vi.waitFor(() =>
+    expect(links).toMatchObject([
+      { kind: "lost", reason: "The server does not answer." },
+      { kind: "connected" },
+    ]),
+  );
+});
+
 test("a change of the network is answered with a new connection at once, and nothing comes twice", async () => {
   const { url, opened } = await serve();
   const { stream, events } = follow(url);

@@ -6,6 +6,8 @@ import type { AddressInfo } from "node:net";
 export type TcpProxy = {
   /** The port on 127.0.0.1. */
   readonly port: number;
+  /** That are open. */
+  readonly connections: number;
   /** Breaks connections and refuses new ones. Also ends the proxy. */
   cut(): Promise<void>;
   /** Breaks connections and accepts new ones. */
@@ -65,6 +67,9 @@ export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
   const { port } = listener.address() as AddressInfo;
   return {
     port,
+    get connections() {
+      return pairs.size;
+    },
     cut,
     drop: () => {
       for (const pair of pairs) destroy(pair);

@@ -17,7 +17,7 @@ export type Stack = {
   /** The address for the browser. */
   readonly url: string;
   readonly system: System;
-  /** Its requests have the token. */
+  /** The one that runs now. Its requests have the token. */
   readonly api: TestApi;
   /** Between the browser and the API: `cut` and `mend` are the end and the return of the API. */
   readonly network: TcpProxy;
@@ -25,6 +25,8 @@ export type Stack = {
   readonly files: Map<string, PageFile>;
   /** What reached the API, in order: `GET /api/events`. */
   readonly requests: readonly string[];
+  /** Kills the API: its connections break without a word, and what it knew is lost. Then another takes its place. */
+  readonly restart: () => Promise<void>;
 };
 
 export type StackOptions = SystemOptions & {
@@ -32,6 +34,8 @@ export type StackOptions = SystemOptions & {
   readonly apiToken?: string | null;
   /** The address that the API says it listens on; 127.0.0.1 unless given. One on all addresses serves any name. */
   readonly host?: string;
+  /** Milliseconds between the heartbeats of streams; the API's own unless given. */
+  readonly heartbeatMs?: number;
 };
 
 /**
@@ -48,33 +52,55 @@ export function testWithStack(options: StackOptions = {}) {
     .skipIf(hasNoBrowser);
 }
 
-async function startStack({ apiToken = null, host = "127.0.0.1", ...options }: StackOptions) {
+async function startStack({ apiToken = null, host = "127.0.0.1", heartbeatMs, ...options }: StackOptions) {
   const problem = await buildPage(() => undefined);
   if (problem !== null) throw new Error(problem);
   const system = await startSystem(options);
   const { scriptedModel: scripted, model: defaultModel } = system.config;
   const models = new Models({ scripted });
   const files = new Map(readPage());
-  const api = startApiOn(system, {
-    ...{ apiToken, host, page: files, scripted, defaultModel },
-    models: () => Promise.resolve(models),
-  });
   const requests: string[] = [];
-  const listening = await serve(
-    (request) => {
-      requests.push(`${request.method} ${new URL(request.url).pathname}`);
-      return api.api.fetch(request);
+  const start = async (port: number) => {
+    const api = startApiOn(system, {
+      ...{ apiToken, host, page: files, scripted, defaultModel },
+      ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+      models: () => Promise.resolve(models),
+    });
+    const listening = await serve(
+      (request) => {
+        requests.push(`${request.method} ${new URL(request.url).pathname}`);
+        return api.api.fetch(request);
+      },
+      { host: "127.0.0.1", port },
+      (_, error) => void api.reports.push(error),
+    );
+    return { api, listening };
+  };
+  const reports: unknown[] = [];
+  let running = await start(0);
+  const port = Number(new URL(running.listening.url).port);
+  const network = await startProxy({ host: "127.0.0.1", port });
+  const stack: Stack = {
+    url: `http://127.0.0.1:${network.port}`,
+    system,
+    get api() {
+      return authorized(running.api, apiToken);
     },
-    { host: "127.0.0.1", port: 0 },
-    (_, error) => void api.reports.push(error),
-  );
-  const network = await startProxy({ host: "127.0.0.1", port: Number(new URL(listening.url).port) });
-  const url = `http://127.0.0.1:${network.port}`;
-  const stack: Stack = { url, system, api: authorized(api, apiToken), network, files, requests };
+    network,
+    files,
+    requests,
+    restart: async () => {
+      network.drop();
+      await running.listening.close(0);
+      reports.push(...running.api.reports);
+      running.api.stop();
+      running = await start(port);
+    },
+  };
   const close = async (): Promise<void> => {
     await network.cut();
-    await listening.close(0);
-    expect(api.reports, "errors of the API").toEqual([]);
+    await running.listening.close(0);
+    expect([...reports, ...running.api.reports], "errors of the API").toEqual([]);
   };
   return { stack, close };
 }
