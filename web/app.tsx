@@ -5,6 +5,7 @@ import { ConversationPage } from "./conversation-page.tsx";
 import { ConversationList } from "./conversation-list.tsx";
 import { focusMessage, LIST, MAIN, useKeptFocus } from "./focus.ts";
 import { NewConversation } from "./new-conversation.tsx";
+import { NewVersion } from "./new-version.tsx";
 import { useRoute } from "./route.ts";
 import { openSession, SessionProvider, storedToken, storeToken } from "./session.tsx";
 import { Toasts } from "./toasts.tsx";
@@ -57,6 +58,7 @@ function Page({ onToken }: { readonly onToken: (token: string) => void }) {
       ) : (
         <NewConversation onOpenList={openList} />
       )}
+      <NewVersion />
       <Toasts focusHome={LIST} />
     </div>
   );

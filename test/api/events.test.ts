@@ -12,7 +12,7 @@ import { chain, createConversation, type Fields, userMessage, valueWith, warned 
 import { EventReader } from "./sse.ts";
 import { bodyOf, startApi } from "./support.ts";
 
-const started = await startApi({ heartbeatMs: 300 });
+const started = await startApi();
 const { get, db } = started;
 
 const follow = async (id: string, query = "", headers: Record<string, string> = {}): Promise<EventReader> =>
@@ -213,8 +213,9 @@ test("a client that comes in the middle of an answer asks for the text from its 
 });
 
 test("an idle stream sends heartbeats as events, which say when a silent connection is dead", async () => {
+  const { db, get } = await startApi({ heartbeatMs: 300 });
   const { id } = await createConversation(db);
-  const events = await follow(id);
+  const events = new EventReader(await get(`/api/conversations/${id}/events`));
   expect(await events.until("heartbeat")).toEqual({ name: "heartbeat", id: null, data: { everyMs: 300 } });
   await events.cancel();
 });

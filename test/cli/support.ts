@@ -31,7 +31,8 @@ export function bedrock(
   args: readonly string[],
   { url, env = {}, cwd, isTerminal = false }: Options,
 ): Running {
-  const { NO_COLOR: _, FORCE_COLOR: __, ...inherited } = process.env;
+  // Each of these decides on colours.
+  const { NO_COLOR: _, FORCE_COLOR: __, CI: ___, ...inherited } = process.env;
   const command = [process.execPath, PROGRAM, ...args];
   const [program = "", ...rest] = isTerminal
     ? ["script", "--quiet", "--return", "--flush", "--command", command.map(quoted).join(" "), "/dev/null"]

@@ -4,7 +4,7 @@
  * that the test can break.
  */
 import { expect } from "vitest";
-import { readPage } from "../../api/page-files.ts";
+import { readPage, type PageFile } from "../../api/page-files.ts";
 import { serve } from "../../api/serve.ts";
 import { Models } from "../../llm/models.ts";
 import { buildPage } from "../../local/build-web.mjs";
@@ -21,6 +21,8 @@ export type Stack = {
   readonly api: TestApi;
   /** Between the browser and the API: `cut` and `mend` are the end and the return of the API. */
   readonly network: TcpProxy;
+  /** The page that the API serves. Another build may take its place. */
+  readonly files: Map<string, PageFile>;
   /** What reached the API, in order: `GET /api/events`. */
   readonly requests: readonly string[];
 };
@@ -52,8 +54,9 @@ async function startStack({ apiToken = null, host = "127.0.0.1", ...options }: S
   const system = await startSystem(options);
   const { scriptedModel: scripted, model: defaultModel } = system.config;
   const models = new Models({ scripted });
+  const files = new Map(readPage());
   const api = startApiOn(system, {
-    ...{ apiToken, host, page: readPage(), scripted, defaultModel },
+    ...{ apiToken, host, page: files, scripted, defaultModel },
     models: () => Promise.resolve(models),
   });
   const requests: string[] = [];
@@ -67,7 +70,7 @@ async function startStack({ apiToken = null, host = "127.0.0.1", ...options }: S
   );
   const network = await startProxy({ host: "127.0.0.1", port: Number(new URL(listening.url).port) });
   const url = `http://127.0.0.1:${network.port}`;
-  const stack: Stack = { url, system, api: authorized(api, apiToken), network, requests };
+  const stack: Stack = { url, system, api: authorized(api, apiToken), network, files, requests };
   const close = async (): Promise<void> => {
     await network.cut();
     await listening.close(0);

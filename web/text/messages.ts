@@ -1,6 +1,7 @@
 /**
  * Owns: what the page and a text worker say to each other. The page asks one thing at a time, and each request has one
- * answer; so the page knows which text a silent worker is busy with. Answers beside these: `ready` once, and `loaded`.
+ * answer; so the page knows which text a silent worker is busy with. Answers beside these: `ready` once, `loaded`, and
+ * `unloadable`.
  */
 import type { Runs } from "./highlight.ts";
 import type { Language } from "./languages.ts";
@@ -39,4 +40,8 @@ export type Answer =
   | { readonly kind: "failed" };
 
 export type FromWorker =
-  Answer | { readonly kind: "ready" } | { readonly kind: "loaded"; readonly language: Language };
+  | Answer
+  | { readonly kind: "ready" }
+  | { readonly kind: "loaded"; readonly language: Language }
+  /** The colours of a language could not be loaded. */
+  | { readonly kind: "unloadable" };

@@ -14,7 +14,7 @@ export class TextService {
   /** null: it is being loaded. */
   readonly #starters = new Map<Language, (() => Reading) | null>();
 
-  /** @param send takes each answer, and `loaded` */
+  /** @param send takes each answer, `loaded` and `unloadable` */
   constructor(send: (message: FromWorker) => void) {
     this.#send = send;
   }
@@ -72,6 +72,7 @@ export class TextService {
     } catch {
       // It is tried again with the next code in this language; until then, code is shown without colours.
       this.#starters.delete(language);
+      this.#send({ kind: "unloadable" });
       return;
     }
     this.#send({ kind: "loaded", language });

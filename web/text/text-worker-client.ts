@@ -5,6 +5,7 @@
  */
 import type { Language } from "./languages.ts";
 import type { Answer, FromWorker, Request } from "./messages.ts";
+import { tellMissingPart } from "./missing-part.ts";
 
 /** Milliseconds until a worker that does not start counts as missing, and until it is tried again. */
 const START_LIMIT_MS = 15_000;
@@ -133,6 +134,9 @@ export class TextWorkerClient {
         this.#requeue(message.language);
         this.#next();
         return;
+      case "unloadable":
+        tellMissingPart();
+        return;
       case "loading":
       case "blocks":
       case "runs":
@@ -186,6 +190,7 @@ export class TextWorkerClient {
       this.#state.worker.terminate();
     }
     this.#state = { kind: "stopped", notBefore: performance.now() + RETRY_MS };
+    tellMissingPart();
     this.#refuse();
   }
 
