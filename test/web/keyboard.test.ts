@@ -232,7 +232,6 @@ test("the list: its menu, a new title, archive and delete, each with its way bac
   await keys.press("Escape");
   await item("Archive").waitFor({ state: "hidden" });
   await untilFocused(more("Old title"));
-  expect(await conversations.stateOf(id)).toBe("llm_requesting");
 
   await keys.press("Enter");
   await untilFocused(item("Rename"));
@@ -242,6 +241,8 @@ test("the list: its menu, a new title, archive and delete, each with its way bac
   await keys.press("Enter");
   const entry = at.list.getByRole("link", { name: /New title/ });
   await untilFocused(entry);
+  expect(stack.requests).toContain(`PATCH /api/conversations/${id}`);
+  expect(stack.requests).not.toContain(`POST /api/conversations/${id}/cancel`);
 
   for (const [downs, isDone] of [
     [["ArrowDown"], "“New title” is archived."],
