@@ -139,7 +139,8 @@ test("what waits goes along, and what was being written, too", async ({ visitor,
   await page.keyboard.press("Enter");
   await at.message.fill("And never this.");
   await page.keyboard.press("Enter");
-  await at.waiting.getByText("And never this.").waitFor();
+  // Both are on the server, and not on their way any more.
+  await expect.poll(() => at.waiting.getByText("After this:").count()).toBe(2);
   await at.message.fill("I was just writing");
   held.release();
 

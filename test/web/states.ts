@@ -59,8 +59,7 @@ type Way = (given: { readonly stack: Stack; readonly conversations: Conversation
 /** A command that prints, and goes on when `release` is called. It changes nothing, so it runs in either mode. */
 function patientCommand({ system }: Stack) {
   const go = join(system.cwd, randomUUID());
-  // What it prints is not in its own words.
-  const command = `echo print""ed; echo complain""ed >&2; until [ -e ${go} ]; do sleep 0.02; done; echo finished`;
+  const command = `echo printed $((6 * 7)); echo complained $((5 * 5)) >&2; until [ -e ${go} ]; do sleep 0.02; done; echo finished`;
   return { call: toolCall("bash", { command }), release: () => writeFile(go, "") };
 }
 
@@ -152,7 +151,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
     await conversations.person.untilState(met.id, "tool_executing");
     return {
       ...met,
-      shows: ["Begin.", "I look.", "Runs 1 command", "printed", "complained"],
+      shows: ["Begin.", "I look.", "Runs 1 command", "printed 42", "complained 25"],
       says: "runs bash",
       goOn: patient.release,
       ends: READY,
@@ -167,7 +166,7 @@ export const WAYS: Readonly<Record<string, Way>> = {
     await conversations.person.say(met.id, { text: "Then that.", delivery: "followUp" });
     return {
       ...met,
-      shows: ["Begin.", "printed", "Be quick.", "Then that."],
+      shows: ["Begin.", "printed 42", "complained 25", "Be quick.", "Then that."],
       says: "runs bash",
       goOn: patient.release,
       ends: READY,
