@@ -55,7 +55,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
       ({ directories }) => {
         if (!isWanted) return;
         setFound(directories);
-        // Nothing was chosen yet, and nobody is about to: the place to begin in.
+        // Nothing was chosen yet, and nobody is about to choose: the place to begin in.
         const isInIt = document.activeElement === field.current;
         if (directory === "" && !isInIt && directories[0] !== undefined) setDirectory(directories[0]);
       },

@@ -10,7 +10,7 @@ import { expect } from "vitest";
 import { answer, fail, say, text, thinking, toolCall } from "../../local/scripted/script.ts";
 import { at as pathOf } from "../api/person.ts";
 import type { Visitor } from "./browser.ts";
-import { Conversations, decide, on, untilState } from "./conversations.ts";
+import { chooseDirectory, Conversations, decide, on, untilState } from "./conversations.ts";
 import { testWithStack, type Stack } from "./stack.ts";
 import { used } from "./states.ts";
 import { FOREIGN, XSS_CORPUS } from "./xss-corpus.ts";
@@ -79,8 +79,9 @@ async function watched(visitor: Visitor, stack: Stack): Promise<Page> {
 const untilFormatted = (page: Page): Promise<void> =>
   expect.poll(() => page.locator(".md-unformatted").count()).toBe(0);
 
-/** In the browser: opens what is folded. Returns how much that was. */
-function unfold(element: Element): number {
+/** In the browser: opens what is folded, and has come into view. Resolves with how much that was. */
+async function unfold(element: Element): Promise<number> {
+  for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
   const folded = [
     ...element.querySelectorAll<HTMLElement>("button[aria-expanded=false], details:not([open]) > summary"),
     ...[...element.querySelectorAll("button")].filter(({ textContent }) => textContent.startsWith("Show ")),
@@ -276,7 +277,7 @@ test("in titles and the names of directories", async ({ visitor, stack }) => {
   checkSurvived(page, `${stack.url}/c/${id}`, visitor);
 
   await on(page).list.getByRole("link", { name: "New", exact: true }).click();
-  await page.getByLabel("Directory").fill(`${folder}/`);
+  await chooseDirectory(page, `${folder}/`);
   const offered = () =>
     page
       .getByLabel("Directory")

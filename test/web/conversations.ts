@@ -55,6 +55,13 @@ export const untilState = (page: Page, words: string | RegExp): Promise<void> =>
 /** All that the conversation says, in its order. */
 export const textOf = (page: Page): Promise<string> => on(page).transcript.innerText();
 
+/** Once the page has put in a place to begin: a text that comes in the same moment would be added to it. */
+export async function chooseDirectory(page: Page, path: string): Promise<void> {
+  const directory = page.getByLabel("Directory");
+  await expect.poll(() => directory.inputValue()).toMatch(/^\//);
+  await directory.fill(path);
+}
+
 /** Presses a button of the approval. A press counts only when the card has been there for a moment. */
 export async function decide(page: Page, button: "allow" | "deny"): Promise<void> {
   // Pages in the background are slow to draw.

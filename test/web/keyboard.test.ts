@@ -101,7 +101,9 @@ test("from nothing to an approved change: begin, read, steer, follow up, take ba
   // The box for the first message has the focus from the beginning.
   await untilFocused(page.getByRole("textbox", { name: "First message" }));
   await keys.type(`Say hello. ${tag}`);
-  await keys.goTo(page.getByRole("combobox", { name: "Directory" }), "Shift+Tab");
+  const directory = page.getByRole("combobox", { name: "Directory" });
+  await keys.goTo(directory, "Shift+Tab");
+  await expect.poll(() => directory.inputValue()).not.toBe("");
   await keys.press("Control+A");
   await keys.type(stack.system.cwd);
   await keys.activate(page.getByRole("button", { name: "Start" }));

@@ -7,7 +7,7 @@ import { expect } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, say, text, toolCall } from "../../local/scripted/script.ts";
 import { at as pathOf } from "../api/person.ts";
-import { Conversations, decide, on, textOf, untilState } from "./conversations.ts";
+import { chooseDirectory, Conversations, decide, on, textOf, untilState } from "./conversations.ts";
 import { testWithStack } from "./stack.ts";
 
 const test = testWithStack();
@@ -51,9 +51,7 @@ scripted(
       "Run something long, then stop it",
     ]);
     // There is a directory to begin in, without a word.
-    const directory = page.getByLabel("Directory");
-    await expect.poll(() => directory.inputValue()).toMatch(/^\//);
-    await directory.fill(stack.system.cwd);
+    await chooseDirectory(page, stack.system.cwd);
 
     await banner.getByRole("button", { name: "Look around" }).click();
     await page.getByRole("region", { name: "Ran 1 command" }).waitFor();
@@ -64,6 +62,7 @@ scripted(
     expect(existsSync(join(stack.system.cwd, "bedrock-hello.txt"))).toBe(true);
     await untilState(page, "ready");
     await page.getByRole("link", { name: "New", exact: true }).click();
+    const directory = page.getByLabel("Directory");
     await directory.waitFor();
     // The directory is remembered.
     expect(await directory.inputValue()).toBe(stack.system.cwd);
@@ -302,7 +301,7 @@ test("a new one: the directory is completed and checked, a model is chosen, the 
       [...((input as HTMLInputElement).list?.options ?? [])].map(({ value }) => value),
     );
   visitor.tolerate(/status of 422/);
-  await directory.fill(join(cwd, "work"));
+  await chooseDirectory(page, join(cwd, "work"));
   await expect.poll(offered).toContain(join(cwd, "workshop"));
 
   const tag = conversations.script(say(text("At your service.")));
@@ -335,7 +334,7 @@ test("a creation whose answer was lost is made once, with its message", async ({
   const conversations = new Conversations(stack);
   visitor.tolerate(/ERR_FAILED|status of 409/);
   const page = await visitor.open(stack.url);
-  await page.getByLabel("Directory").fill(stack.system.cwd);
+  await chooseDirectory(page, stack.system.cwd);
   let lost = 0;
   await page.route("**/api/conversations", async (route) => {
     if (route.request().method() !== "POST" || lost++ > 0) return route.fallback();

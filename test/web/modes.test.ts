@@ -8,7 +8,7 @@ import { say, text, toolCall } from "../../local/scripted/script.ts";
 import { hostSandbox } from "../support/host-sandbox.ts";
 import { withoutLandlock } from "../support/without-landlock.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
-import { Conversations, decide, on, untilState } from "./conversations.ts";
+import { chooseDirectory, Conversations, decide, on, untilState } from "./conversations.ts";
 import { testWithStack } from "./stack.ts";
 
 const { available, reason } = await hostSandbox();
@@ -161,7 +161,7 @@ bare(
     const conversations = new Conversations(stack);
     const file = join(stack.system.cwd, "written");
     const tag = conversations.script(say(toolCall("bash", { command: `touch ${file}` })), say(text("Done.")));
-    await page.getByLabel("Directory").fill(stack.system.cwd);
+    await chooseDirectory(page, stack.system.cwd);
     await page.getByLabel("First message").fill(`Write. ${tag}`);
     await page.getByRole("button", { name: "Start" }).click();
     await on(page).transcript.getByText("Done.").waitFor();

@@ -19,7 +19,7 @@ import {
   type Answer,
 } from "../../local/scripted/script.ts";
 import type { Visitor } from "./browser.ts";
-import { Conversations, on, untilState } from "./conversations.ts";
+import { chooseDirectory, Conversations, on, untilState } from "./conversations.ts";
 import type { Stack } from "./stack.ts";
 
 type Stage = {
@@ -207,9 +207,8 @@ export const SCENES: readonly Scene[] = [
 
   scene("a new conversation, with directories to choose from", async ({ stack, open }) => {
     const page = await open(stack.url);
-    const directory = page.getByRole("combobox", { name: "Directory" });
-    await directory.fill(`${stack.system.cwd}/`);
-    await directory.press("ArrowDown");
+    await chooseDirectory(page, `${stack.system.cwd}/`);
+    await page.keyboard.press("ArrowDown");
     return page;
   }),
 
@@ -533,7 +532,7 @@ export const SCRIPTED_SCENES: readonly Scene[] = [
   scene("what the scripted model does", async ({ stack, open }) => {
     await writeFile(join(stack.system.cwd, "cart.ts"), CART);
     const page = await open(stack.url);
-    await page.getByRole("combobox", { name: "Directory" }).fill(stack.system.cwd);
+    await chooseDirectory(page, stack.system.cwd);
     await page.getByRole("button", { name: "Look around" }).click();
     await untilState(page, "ready");
     await on(page).transcript.getByText("done").waitFor();
