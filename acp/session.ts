@@ -1,43 +1,46 @@
 /**
  * Owns: one conversation as an editor's session: it tells the editor what is new, asks it for approvals, and knows when
- * the run of a prompt has ended.
+ * a prompt is in the conversation and when its run has ended. In the words of no version of the protocol.
  */
-import {
-  RequestError,
-  type AgentContext,
-  type PromptResponse,
-  type StopReason,
-} from "@agentclientprotocol/sdk";
+import { RequestError } from "@agentclientprotocol/sdk";
 import { newId, type Client, type Conversation, type LoadedConversation } from "../client/index.ts";
-import { outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
-import { isAtWork } from "../client/outcome.ts";
+import { isAtWork, outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
+import { asked } from "./asked.ts";
+import { Changes, workOf, type Change } from "./changes.ts";
 import type { Prompt } from "./prompt.ts";
-import { Updates } from "./updates.ts";
 
-type Waiting = {
-  readonly messageId: string;
-  readonly resolve: (response: PromptResponse) => void;
-  readonly reject: (error: unknown) => void;
+/** The other side, by a version of the protocol. */
+export type Editor = {
+  readonly tell: (sessionId: string, change: Change) => Promise<void>;
+  /** Rejects when the question was taken back or the editor has gone. Null: the person decided nothing. */
+  readonly ask: (
+    sessionId: string,
+    approval: Approval,
+    signal: AbortSignal,
+  ) => Promise<"approve" | "deny" | null>;
 };
 
-const ALLOW = "allow";
-const DENY = "deny";
+type Watcher = {
+  /** True: it has what it waited for. */
+  readonly look: (model: LoadedConversation) => boolean;
+  readonly reject: (error: unknown) => void;
+};
 
 export class Session {
   readonly id: string;
   readonly #client: Client;
-  readonly #editor: AgentContext;
-  readonly #updates = new Updates();
-  readonly #waiting = new Set<Waiting>();
+  readonly #editor: Editor;
+  readonly #changes = new Changes();
+  readonly #watchers = new Set<Watcher>();
   readonly #close: () => void;
   readonly #unsubscribe: () => void;
-  /** Updates go out in their order. */
-  #sent: Promise<void> = Promise.resolve();
+  /** Changes are told in their order. */
+  #told: Promise<void> = Promise.resolve();
   #asked: { readonly toolCallId: string; readonly question: AbortController } | null = null;
   #isShown = false;
 
   /** @param from of a conversation that the editor has just made; null: it existed before */
-  constructor(client: Client, editor: AgentContext, id: string, from: Conversation | null) {
+  constructor(client: Client, editor: Editor, id: string, from: Conversation | null) {
     this.id = id;
     this.#client = client;
     this.#editor = editor;
@@ -52,21 +55,44 @@ export class Session {
     this.#unsubscribe();
     this.#close();
     this.#asked?.question.abort();
-    for (const { reject } of this.#waiting) reject(RequestError.requestCancelled());
-    this.#waiting.clear();
+    for (const { reject } of this.#watchers) reject(RequestError.requestCancelled());
+    this.#watchers.clear();
   }
 
   /** Everything that was said, and then what comes. Resolves when the editor has got it. */
   async show(model: LoadedConversation): Promise<void> {
-    this.#send(model);
-    await this.#sent;
+    this.#tell(this.#changes.next(model));
+    await this.#told;
     this.#begin();
   }
 
-  /** What comes from now on. */
-  resume(model: LoadedConversation): void {
-    this.#updates.skip(model);
+  /** What comes from now on. Resolves when the editor knows what the agent does now. */
+  async resume(model: LoadedConversation): Promise<void> {
+    this.#changes.skip(model);
+    const work = workOf(model);
+    if (work !== null) this.#tell([{ kind: "work", work }]);
+    await this.#told;
     this.#begin();
+  }
+
+  /** What comes in a conversation that the editor has just made. */
+  begin(model: LoadedConversation): void {
+    this.#changes.skip(model);
+    this.#begin();
+  }
+
+  /** Only an approval leads out of Restricted mode. Resolves with the conversation in this mode. */
+  async changeMode(mode: string): Promise<Conversation> {
+    if (mode !== "restricted")
+      throw RequestError.invalidParams(
+        { mode },
+        "Only an approval leads out of Restricted mode: the agent asks for it when it needs it.",
+      );
+    const json = { mode } as const;
+    await asked(
+      this.#client.call((routes) => routes.conversations[":id"].mode.$post({ param: { id: this.id }, json })),
+    );
+    return this.#until(({ conversation }) => (conversation.mode === mode ? conversation : null));
   }
 
   /** From the next turn of the event loop on, so that the answer to the editor's request comes first. */
@@ -77,33 +103,66 @@ export class Session {
     });
   }
 
-  /** Resolves when the run has ended. While one is under way, the prompt joins it. */
-  prompt({ text, images }: Prompt): Promise<PromptResponse> {
-    const messageId = newId();
-    this.#updates.know(messageId);
+  /** Sends a prompt; while a run is under way, it joins it. Resolves with its message's id when the server has it. */
+  async send({ text, images }: Prompt): Promise<string> {
+    const id = newId();
     const model = this.#client.models.conversation(this.id);
     const isBusy = model.kind === "loaded" && isAtWork(model.conversation.state);
     const json = {
-      id: messageId,
+      id,
       text,
       ...(images.length === 0 ? {} : { images: [...images] }),
       ...(isBusy ? { delivery: "steer" as const } : {}),
     };
-    return new Promise((resolve, reject) => {
-      const waiting = { messageId, resolve, reject };
-      this.#waiting.add(waiting);
-      this.#client
-        .persist((routes) => routes.conversations[":id"].messages.$post({ param: { id: this.id }, json }))
-        .then(
-          () => this.#look(),
-          (error: unknown) => {
-            this.#waiting.delete(waiting);
-            reject(RequestError.internalError(undefined, (error as Error).message));
-          },
-        );
-    });
+    this.#changes.own(id);
+    await asked(
+      this.#client.persist((routes) =>
+        routes.conversations[":id"].messages.$post({ param: { id: this.id }, json }),
+      ),
+    );
+    return id;
   }
 
+  /** Resolves when the message is part of the conversation. Rejects where it was taken back, or never will be. */
+  async inserted(messageId: string): Promise<void> {
+    let wasQueued = false;
+    const found = await this.#until((model) => {
+      if (model.messages.some(({ id }) => id === messageId)) return "inserted";
+      const isQueued = model.conversation.queue.some((queued) => queued.messageId === messageId);
+      if (wasQueued && !isQueued) return "taken back";
+      wasQueued = isQueued;
+      const outcome = outcomeOf(model, messageId);
+      return outcome?.kind === "held" || outcome?.kind === "exhausted" ? outcome.kind : null;
+    });
+    switch (found) {
+      case "inserted":
+        return;
+      case "taken back":
+        throw RequestError.requestCancelled();
+      case "held":
+        await this.#takeBack(messageId);
+        throw RequestError.requestCancelled();
+      case "exhausted":
+        throw RequestError.internalError(undefined, "The context is exhausted: go on in a new session.");
+    }
+  }
+
+  /** An editor gives an unanswered prompt back to the person, so it must not wait here as well. */
+  async #takeBack(messageId: string): Promise<void> {
+    const param = { id: this.id, messageId };
+    await asked(
+      this.#client.persist((routes) => routes.conversations[":id"].queue[":messageId"].$delete({ param })),
+    );
+  }
+
+  /** Resolves when the run of the message has ended, and the editor was told all of it. */
+  async ended(messageId: string): Promise<Outcome> {
+    const outcome = await this.#until((model) => outcomeOf(model, messageId));
+    await this.#told;
+    return outcome;
+  }
+
+  /** Stop: resolves when the server has it. What waits is held. */
   async cancel(): Promise<void> {
     const json = { queue: "hold" } as const;
     await this.#client.persist((routes) =>
@@ -111,30 +170,47 @@ export class Session {
     );
   }
 
+  /** As the protocol has it: closing a session stops its work. Resolves when it has stopped. */
+  async close(): Promise<void> {
+    const model = this.#client.models.conversation(this.id);
+    if (model.kind === "loaded" && isAtWork(model.conversation.state)) {
+      await this.cancel();
+      await this.#until(({ conversation }) => (isAtWork(conversation.state) ? null : true));
+    }
+    await this.#told;
+    this.end();
+  }
+
+  /** Resolves with what `find` finds, as soon as there is something; rejects when the session ends before. */
+  #until<T>(find: (model: LoadedConversation) => T | null): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const look = (model: LoadedConversation): boolean => {
+        const found = find(model);
+        if (found !== null) resolve(found);
+        return found !== null;
+      };
+      const model = this.#client.models.conversation(this.id);
+      if (model.kind === "loaded" && look(model)) return;
+      this.#watchers.add({ look, reject });
+    });
+  }
+
   #look(): void {
     if (!this.#isShown) return;
     const model = this.#client.models.conversation(this.id);
     if (model.kind === "gone") return this.end();
     if (model.kind === "loading") return;
-    this.#send(model);
+    this.#tell(this.#changes.next(model));
     this.#seeApproval(model);
-    for (const waiting of [...this.#waiting]) {
-      const outcome = outcomeOf(model, waiting.messageId);
-      if (outcome === null) continue;
-      this.#waiting.delete(waiting);
-      // The editor has everything that belongs to the turn before the turn's end.
-      void this.#sent.then(() => settle(waiting, outcome));
-    }
+    for (const watcher of this.#watchers) if (watcher.look(model)) this.#watchers.delete(watcher);
   }
 
-  #send(model: LoadedConversation): void {
-    for (const update of this.#updates.next(model)) {
-      const notice = { sessionId: this.id, update };
-      // An editor that has gone needs nothing more.
-      this.#sent = this.#sent
-        .then(() => this.#editor.notify("session/update", notice))
+  #tell(changes: readonly Change[]): void {
+    for (const change of changes)
+      this.#told = this.#told
+        .then(() => this.#editor.tell(this.id, change))
+        // An editor that has gone needs nothing more.
         .catch(() => undefined);
-    }
   }
 
   #seeApproval({ conversation: { state }, isSynced }: LoadedConversation): void {
@@ -146,49 +222,19 @@ export class Session {
     if (approval === null || this.#asked !== null) return;
     const question = new AbortController();
     this.#asked = { toolCallId: approval.toolCall.id, question };
-    void this.#sent.then(() => this.#ask(approval, question.signal));
+    void this.#told.then(() => this.#ask(approval, question.signal));
   }
 
-  async #ask({ toolCall, reason }: Approval, signal: AbortSignal): Promise<void> {
-    const answer = await this.#editor
-      .request(
-        "session/request_permission",
-        {
-          sessionId: this.id,
-          toolCall: {
-            toolCallId: toolCall.id,
-            title: `Leave Restricted mode: ${reason}`,
-            kind: "switch_mode",
-            status: "pending",
-          },
-          options: [
-            { optionId: DENY, name: "Deny: stay in Restricted mode", kind: "reject_once" },
-            { optionId: ALLOW, name: "Allow: commands have your rights", kind: "allow_once" },
-          ],
-        },
-        { cancellationSignal: signal, stopWaitingOnCancel: true },
-      )
+  async #ask(approval: Approval, signal: AbortSignal): Promise<void> {
+    const decision = await this.#editor
+      .ask(this.id, approval, signal)
       // It was decided elsewhere, or the editor has gone: who comes back is asked again.
       .catch(() => null);
-    if (answer?.outcome.outcome !== "selected" || signal.aborted) return;
-    const decision = answer.outcome.optionId === ALLOW ? "approve" : "deny";
-    const json = { decision, toolCallId: toolCall.id } as const;
+    if (decision === null || signal.aborted) return;
+    const json = { decision, toolCallId: approval.toolCall.id };
     await this.#client
       .persist((routes) => routes.conversations[":id"].approval.$post({ param: { id: this.id }, json }))
       // Somebody else was faster.
       .catch(() => undefined);
   }
 }
-
-function settle({ resolve, reject }: Waiting, outcome: Outcome): void {
-  if (outcome.kind === "failed") reject(RequestError.internalError(undefined, outcome.reason));
-  else if (outcome.kind === "held")
-    reject(RequestError.internalError(undefined, `The message waits (${outcome.reason}).`));
-  else resolve({ stopReason: STOP_REASONS[outcome.kind] });
-}
-
-const STOP_REASONS: { readonly [kind in Exclude<Outcome["kind"], "failed" | "held">]: StopReason } = {
-  done: "end_turn",
-  cancelled: "cancelled",
-  exhausted: "max_tokens",
-};

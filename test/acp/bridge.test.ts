@@ -68,7 +68,7 @@ test("an approval is asked for with its reason; allowed, the change comes with i
   expect(question?.toolCall.title).toContain("To greet.");
   expect(question?.options.map(({ kind }) => kind)).toEqual(["reject_once", "allow_once"]);
   expect(await stateOf(id)).toBe("awaiting_mode_approval");
-  question?.answer("allow");
+  question?.answer("approve");
   expect(await ended).toEqual({ stopReason: "end_turn" });
   expect(editor.updates("current_mode_update")).toMatchObject([{ currentModeId: "unrestricted" }]);
   const diffs = editor
@@ -105,7 +105,7 @@ test("cancel stops the process tree, and the prompt ends as cancelled", async ()
   const command = `sleep 600 & echo $! > ${file}.part; mv ${file}.part ${file}; wait`;
   const ended = prompt(editor, id, `Go. ${script(asks(), say(toolCall("bash", { command })))}`);
   await eventually(() => expect(editor.questions).toHaveLength(1));
-  editor.questions[0]?.answer("allow");
+  editor.questions[0]?.answer("approve");
   const pid = await pidIn(file);
   await editor.agent.notify("session/cancel", { sessionId: id });
   expect(await ended).toEqual({ stopReason: "cancelled" });
@@ -140,7 +140,7 @@ test("a bridge that is killed in the middle of a prompt stops nothing; loaded ag
   expect(again.updates("user_message_chunk")).toHaveLength(1);
   expect(again.updates("tool_call")).toHaveLength(2);
   await eventually(() => expect(again.questions).toHaveLength(1));
-  again.questions[0]?.answer("allow");
+  again.questions[0]?.answer("approve");
   await eventually(() => expect(again.said()).toBe("I look.I ask.Thanks."));
   expect(again.questions).toHaveLength(1);
   expect(await prompt(again, id, `Go on. ${script(say(text("More.")))}`).catch(() => null)).toBeDefined();
@@ -174,7 +174,7 @@ test("modes: back to Restricted at any time, out of it only by an approval", asy
   ).rejects.toThrow("Only an approval");
   const ended = prompt(editor, id, `Go. ${script(asks(), say(text("Thanks.")))}`);
   await eventually(() => expect(editor.questions).toHaveLength(1));
-  editor.questions[0]?.answer("allow");
+  editor.questions[0]?.answer("approve");
   await ended;
   await editor.agent.request("session/set_mode", { sessionId: id, modeId: "restricted" });
   expect((await person.conversation(id))["mode"]).toBe("restricted");

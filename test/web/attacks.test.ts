@@ -128,7 +128,7 @@ test("in answers while they are written and after, in thinking, in calls, output
   const conversations = new Conversations(stack);
   const { cwd } = stack.system;
   const folder = join(cwd, "names");
-  await mkdir(folder);
+  await mkdir(folder, { recursive: true });
   await Promise.all(NAMES.map((name) => writeFile(join(folder, name), name)));
   await writeFile(join(cwd, "attacks.txt"), `In a file ${CLEAN}`);
   const page = await watched(visitor, stack);

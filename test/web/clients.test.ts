@@ -38,7 +38,7 @@ test.for(["page", "command line", "editor"] as const)(
         terminal.type("y\r");
         break;
       case "editor":
-        editor.questions[0]?.answer("allow");
+        editor.questions[0]?.answer("approve");
     }
     await at.allow.waitFor({ state: "detached" });
     await at.transcript.getByText("Thanks.").waitFor();
