@@ -60,7 +60,7 @@ test("a prompt is answered when it is in the conversation; its state says how it
     status: "completed",
     content: [{ type: "content", content: { text: expect.stringContaining("seen") as string } }],
   });
-  expect((await person.messages(id))[0]?.["id"]).toBe(messageId);
+  expect((await person.messages(id))[0]?.id).toBe(messageId);
 });
 
 test("an approval requires action; allowed, its changes come as a patch that git applies", async () => {
@@ -161,7 +161,7 @@ test("cancel stops the process tree; a prompt that waits is in the conversation 
   await until(editor, "idle: cancelled");
   expect(isDead(pid)).toBe(true);
   const messageId = await joins;
-  expect((await person.messages(id)).map((message) => message["id"])).toContain(messageId);
+  expect((await person.messages(id)).map((message) => message.id)).toContain(messageId);
 });
 
 test("a prompt that is taken back before it is in the conversation is answered as cancelled", async () => {
