@@ -180,6 +180,11 @@ test.concurrent(
     const sent = await api.send("POST", path, message);
     expect(await bodyOf(sent)).toEqual({ messageId: "meanwhile", sequence: 1, delivery: "direct" });
     await untilIdle(events);
+    // Operators see the title, too.
+    const described = () => system.temporal.workflow.getHandle(id).describe();
+    const attributes = async () =>
+      (await described()).typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
+    await expect.poll(attributes).toContainEqual(["title", "Meanwhile"]);
     await Promise.all([events.cancel(), list.cancel()]);
   },
 );
