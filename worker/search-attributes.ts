@@ -16,7 +16,7 @@ export async function ensureSearchAttributes(
   const ours = Object.entries(SEARCH_ATTRIBUTES);
   // The server may refuse what a workflow writes to an attribute of another type, and no conversation would go on.
   const others = ours.flatMap(([name, type]) =>
-    name in customAttributes && customAttributes[name] !== type ? [name] : [],
+    name in customAttributes && Number(customAttributes[name]) !== type ? [name] : [],
   );
   if (others.length > 0) {
     throw new SearchAttributeError(
