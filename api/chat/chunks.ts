@@ -56,7 +56,7 @@ export type Chunks = {
 const CELL = 24;
 
 /** The id of the message that the run's answers make up, for the client. */
-const answerIdOf = (runId: string): string => `${runId}.answer`;
+export const answerIdOf = (runId: string): string => `${runId}.answer`;
 
 /** The run of such a message; null: the id is another. */
 export const runIdOf = (answerId: string): string | null =>

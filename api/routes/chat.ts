@@ -9,6 +9,7 @@ import { getConversation } from "../../db/views.ts";
 import { decideUpgradeUpdate } from "../../protocol/workflow.ts";
 import { runIdOf } from "../chat/chunks.ts";
 import { streamRun, type RunPlace } from "../chat/stream.ts";
+import { uiMessagesOf } from "../chat/ui-messages.ts";
 import { createConversation } from "../create-conversation.ts";
 import type { Deps } from "../deps.ts";
 import { OpenStreams } from "../events/open-streams.ts";
@@ -21,14 +22,18 @@ import {
   orderOf,
   runPlaceIn,
   streamParams,
+  uiMessage,
   type ChatOrder,
   type ChatRequest,
 } from "../schemas/chat.ts";
-import { queryInteger } from "../schemas/common.ts";
+import { conversationParams, queryInteger } from "../schemas/common.ts";
 import { BODY, problems } from "../schemas/problem.ts";
 import { sendMessage } from "../send-message.ts";
 
 const tags = ["AI SDK"];
+
+/** Stored messages of one answer. */
+const MOST_READ = 1_000;
 
 const STREAM = {
   description:
@@ -75,6 +80,24 @@ const chat = createRoute({
   },
 });
 
+const read = createRoute({
+  method: "get",
+  path: "/api/ai/chat/{id}",
+  operationId: "readChat",
+  tags,
+  summary: "Read a chat",
+  description:
+    "What was said, as messages for `useChat`: of the last 1,000 stored messages, without the answer of a run that is under way. A chat that has not begun is empty.",
+  request: { params: conversationParams },
+  responses: {
+    200: {
+      description: "Ascending.",
+      content: { "application/json": { schema: z.object({ messages: z.array(uiMessage) }) } },
+    },
+    ...problems("not_found"),
+  },
+});
+
 const follow = createRoute({
   method: "get",
   path: "/api/ai/chat/{id}/stream",
@@ -110,6 +133,10 @@ export function chatRoutes(deps: Deps) {
         case "decision":
           return respond(await decide(deps, request.id, order), 0);
       }
+    })
+    .openapi(read, async (c) => {
+      const { id } = c.req.valid("param");
+      return c.json({ messages: uiMessagesOf(id, await lastMessages(deps.db, id, MOST_READ)) }, 200);
     })
     .openapi(follow, async (c) => {
       const { startIndex = 0 } = c.req.valid("query");

@@ -2,7 +2,8 @@
 import { z } from "@hono/zod-openapi";
 import { CLIENT_ID } from "../../protocol/formats.ts";
 import { invalidRequest } from "../router.ts";
-import { clientId, text } from "./common.ts";
+import type { UiMessage } from "../chat/ui-messages.ts";
+import { answer, clientId, text } from "./common.ts";
 import { newMessage, type NewMessage } from "./message.ts";
 
 const part = z.looseObject({ type: z.string() });
@@ -22,6 +23,12 @@ export const chatRequest = z
     model: z.string().min(1).max(200).optional().openapi({ description: "Of a new conversation." }),
   })
   .openapi("ChatRequest");
+
+export const uiMessage = answer<UiMessage>(
+  z
+    .object({ id: z.string(), role: z.enum(["user", "assistant"]), parts: z.array(part) })
+    .openapi("UiMessage", { description: "A UIMessage of the AI SDK." }),
+);
 
 export type ChatRequest = z.output<typeof chatRequest>;
 

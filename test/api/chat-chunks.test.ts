@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RunChunks, type Chunk } from "../../api/chat/chunks.ts";
 import { Progress } from "../../api/chat/progress.ts";
+import { uiMessagesOf } from "../../api/chat/ui-messages.ts";
 import { newRun, reduceRun, type Run, type RunEvent } from "../../api/chat/run.ts";
 import type { State } from "../../machine/conversation.ts";
 import type { Message, MessageBody, ProviderBlock } from "../../machine/message.ts";
@@ -156,6 +157,20 @@ test("a client that breaks off anywhere and comes back has what one has that nev
       expect(follow(events, new Set(breaks))).toEqual(whole);
     }),
     { numRuns: 300 },
+  ));
+
+test("a page that is loaded after the run reads the message that one has which followed it", () =>
+  fc.assert(
+    fc.asyncProperty(rounds, async (all) => {
+      const events = eventsOf(all.map((each) => ({ ...each, dropped: [] })));
+      const { id, parts } = await read(follow(events, new Set()));
+      const stored = events.flatMap(({ name, data }) => (name === "message.added" ? [data] : []));
+      const [asked, answered] = uiMessagesOf("c1", stored);
+      expect(asked).toEqual({ id: RUN, role: "user", parts: [{ type: "text", text: "Go.", state: "done" }] });
+      // The reader of version 6 writes down fields that are undefined.
+      expect(answered).toEqual(JSON.parse(JSON.stringify({ id, role: "assistant", parts })));
+      expect(uiMessagesOf("c1", stored.slice(0, -1))).toEqual([asked]);
+    }),
   ));
 
 test("a client that joins late, or whose live text came in other pieces, has the same chunks", () =>
