@@ -1,6 +1,10 @@
 import { defineConfig } from "vitest/config";
 
+/** A folder with another version of the AI SDK than the one that is installed here. */
+const aiSdk = process.env["AI_SDK"];
+
 export default defineConfig({
+  resolve: { alias: aiSdk === undefined ? {} : { ai: `${aiSdk}/node_modules/ai/dist/index.js` } },
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],

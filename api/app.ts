@@ -11,6 +11,7 @@ import { page } from "./page.ts";
 import { notFound, toProblem, unavailable } from "./problem.ts";
 import { createDatabaseProbe, type DatabaseProbe } from "./database-probe.ts";
 import { createRouter } from "./router.ts";
+import { chatRoutes } from "./routes/chat.ts";
 import { codecRoutes } from "./routes/codec.ts";
 import { controlRoutes } from "./routes/control.ts";
 import { REQUEST_DEADLINE_MS } from "../protocol/timing.ts";
@@ -42,6 +43,7 @@ export function createApp(deps: Deps) {
     .route("/", controlRoutes(deps))
     .route("/", cycleRoutes(deps))
     .route("/", eventRoutes(deps))
+    .route("/", chatRoutes(deps))
     .route("/", codecRoutes(deps))
     .route("/", systemRoutes(deps, probe));
   routes.doc31("/openapi.json", {

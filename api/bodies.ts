@@ -4,6 +4,7 @@
  */
 import type { MiddlewareHandler } from "hono";
 import { Semaphore } from "../images/semaphore.ts";
+import { UPLOAD_DEADLINE_MS } from "../protocol/timing.ts";
 import { Problem, tooLarge, unavailable } from "./problem.ts";
 import { Uploads, type UploadLimits } from "./uploads.ts";
 
@@ -15,8 +16,7 @@ const LIMITS: UploadLimits = {
   // 32 bodies of the largest size.
   fileBytes: 32 * BODY_LIMIT,
   paceMs: 5_000,
-  // About the time that the largest body takes on a line of 2 Mbit/s.
-  deadlineMs: 120_000,
+  deadlineMs: UPLOAD_DEADLINE_MS,
 };
 
 /** Bytes. Only a larger body has to wait for its turn. */

@@ -2,6 +2,7 @@
  * Owns: images that come with a message (REQ-BED-013). They are checked before anything is stored, so that a message
  * with one bad image leaves nothing behind.
  */
+import { setMaxListeners } from "node:events";
 import { deleteUnreferencedImages, putImage } from "../db/images.ts";
 import type { Database } from "../db/connect.ts";
 import { BadImage, MAX_IMAGE_BYTES, prepareImage, type PreparedImage } from "../images/prepare.ts";
@@ -24,6 +25,8 @@ export async function readImages(
 ): Promise<PreparedImage[]> {
   const refused = new AbortController();
   const signal = AbortSignal.any([gone, refused.signal]);
+  // Each image listens; Node takes more than ten listeners for a leak.
+  setMaxListeners(images.length + 1, signal);
   try {
     return await Promise.all(
       images.map((image, index) => readImage(image, `${path}images.${index}`, signal)),

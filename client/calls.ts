@@ -5,7 +5,7 @@
 import { type ClientResponse, DetailedError, hc, parseResponse } from "hono/client";
 import type { Api } from "../api/app.ts";
 import type { ProblemCode } from "../api/problem.ts";
-import { REQUEST_DEADLINE_MS } from "../protocol/timing.ts";
+import { REQUEST_DEADLINE_MS, UPLOAD_DEADLINE_MS } from "../protocol/timing.ts";
 
 export type Problem = {
   readonly code: ProblemCode;
@@ -48,6 +48,8 @@ export type Routes = ReturnType<typeof hc<Api>>["api"];
 
 /** Milliseconds until a call without an answer is given up: the server's own limit, and the time for the way. */
 const TIMEOUT_MS = REQUEST_DEADLINE_MS + 2_000;
+/** Characters of a body that is on its way at once, on any line. One with images may take as long as the server lets it. */
+const SMALL_BODY = 64 * 1024;
 /** Milliseconds between the tries of `persist`, and until it gives up. */
 const BETWEEN_TRIES_MS = 500;
 const PERSISTENCE_MS = 60_000;
@@ -77,8 +79,11 @@ export type Calls = {
 
 export function createCalls({ url, token }: Server): Calls {
   const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
-  const fetchInTime: typeof fetch = (input, init) =>
-    fetch(input, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const fetchInTime: typeof fetch = (input, init) => {
+    const isLarge = typeof init?.body === "string" && init.body.length > SMALL_BODY;
+    const signal = AbortSignal.timeout(isLarge ? UPLOAD_DEADLINE_MS + TIMEOUT_MS : TIMEOUT_MS);
+    return fetch(input, { ...init, signal });
+  };
   const { api: routes } = hc<Api>(url, { headers, fetch: fetchInTime });
 
   const call: Calls["call"] = async (request) => {

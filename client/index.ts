@@ -13,3 +13,4 @@ export { phaseOf } from "./phase.ts";
 export type { Phase } from "./phase.ts";
 export type { Change } from "./models.ts";
 export type { Link } from "./stream.ts";
+export { stoppingFetch } from "./stopping-fetch.ts";

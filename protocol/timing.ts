@@ -37,3 +37,6 @@ export const HOST_DEADLINE_MS = HOST_START_TIMEOUT_MS + HOST_RUN_TIMEOUT_MS;
 
 /** The API answers every request within this time: one request to a host, then one update. */
 export const REQUEST_DEADLINE_MS = HOST_DEADLINE_MS + UPDATE_DEADLINE_MS;
+
+/** The body of a request is whole within this time: the largest one, on a line of 2 Mbit/s. */
+export const UPLOAD_DEADLINE_MS = 120_000;

@@ -4,6 +4,7 @@
  */
 import { useEffect, useRef } from "react";
 import { phaseOf } from "../client/phase.ts";
+import { notify } from "./notifications.tsx";
 import { conversationRoute, navigate, useRoute } from "./route.ts";
 import { useList } from "./use-models.ts";
 
@@ -39,15 +40,8 @@ export function Attention() {
     for (const { id, title, state } of waiting) {
       if (state.kind !== "awaiting_mode_approval" || told.current.has(state.toolCall.id)) continue;
       told.current.add(state.toolCall.id);
-      if (!document.hidden || !("Notification" in window) || Notification.permission !== "granted") continue;
-      const notification = new Notification(`Approval needed: ${title}`, {
-        body: state.reason,
-        tag: state.toolCall.id,
-      });
-      notification.onclick = () => {
-        window.focus();
-        navigate(conversationRoute(id));
-      };
+      const options = { body: state.reason, tag: state.toolCall.id };
+      notify(`Approval needed: ${title}`, options, () => navigate(conversationRoute(id)));
     }
   });
   return null;

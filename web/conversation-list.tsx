@@ -4,6 +4,7 @@ import { VList } from "virtua";
 import type { ListedConversation, ListModel } from "../client/index.ts";
 import { describeState, phaseOf, type Phase } from "../client/phase.ts";
 import { LIST } from "./focus.ts";
+import { NotificationSwitch } from "./notifications.tsx";
 import { conversationRoute, linkTo, navigate } from "./route.ts";
 import { useSession } from "./session.tsx";
 import { doLater, tellDone, tellError } from "./toasts.tsx";
@@ -102,6 +103,7 @@ export function ConversationList({
           />{" "}
           Show archived
         </label>
+        <NotificationSwitch />
         <a href="/docs" target="_blank" rel="noreferrer">
           API
         </a>

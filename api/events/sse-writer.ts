@@ -17,6 +17,13 @@ export type ServerSentEvent = {
   readonly number?: number | string;
 };
 
+function textOf({ name, data, number }: ServerSentEvent): string {
+  const id = number === undefined ? "" : `id: ${number}\n`;
+  return `${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+const heartbeatEvent = (everyMs: number): string => textOf({ name: "heartbeat", data: { everyMs } });
+
 export class SseWriter {
   /** The body of the response. */
   readonly readable: ReadableStream<Uint8Array>;
@@ -31,11 +38,18 @@ export class SseWriter {
   #drained: (() => void)[] = [];
   #resolveClosed = (): void => undefined;
   readonly #heartbeat: NodeJS.Timeout;
-  readonly #heartbeatMs: number;
+  readonly #heartbeatText: string;
 
-  /** @param onHeartbeat called with every heartbeat. */
-  constructor(onHeartbeat: () => void = () => undefined, heartbeatMs = HEARTBEAT_MS) {
-    this.#heartbeatMs = heartbeatMs;
+  /**
+   * @param onHeartbeat called with every heartbeat.
+   * @param heartbeatOf how a heartbeat is written
+   */
+  constructor(
+    onHeartbeat: () => void = () => undefined,
+    heartbeatMs = HEARTBEAT_MS,
+    heartbeatOf: (everyMs: number) => string = heartbeatEvent,
+  ) {
+    this.#heartbeatText = heartbeatOf(heartbeatMs);
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
     this.readable = new ReadableStream<Uint8Array>(
       { pull: (controller) => this.#pull(controller), cancel: () => this.cut() },
@@ -57,9 +71,17 @@ export class SseWriter {
     return this.#bytes;
   }
 
-  send({ name, data, number }: ServerSentEvent): void {
-    const id = number === undefined ? "" : `id: ${number}\n`;
-    this.#push(`${id}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  send(event: ServerSentEvent): void {
+    this.write(textOf(event));
+  }
+
+  /** Writes a text as it stands. */
+  write(text: string): void {
+    if (!this.#open) return;
+    const chunk = Buffer.from(text);
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.byteLength;
+    this.#wake();
   }
 
   /** Resolves when the client has taken all, or is gone. */
@@ -80,14 +102,6 @@ export class SseWriter {
     this.#shut();
   }
 
-  #push(text: string): void {
-    if (!this.#open) return;
-    const chunk = Buffer.from(text);
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.byteLength;
-    this.#wake();
-  }
-
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     if (this.#chunks.length === 0 && this.#open)
       await new Promise<void>((resolve) => (this.#wanted = resolve));
@@ -105,7 +119,7 @@ export class SseWriter {
   #sendHeartbeat(): void {
     if (this.#bytes === 0) {
       this.#stalledFor = 0;
-      this.send({ name: "heartbeat", data: { everyMs: this.#heartbeatMs } });
+      this.write(this.#heartbeatText);
     } else {
       this.#stalledFor = this.#taken ? 0 : this.#stalledFor + 1;
       if (this.#stalledFor >= STALLED_HEARTBEATS) this.cut();

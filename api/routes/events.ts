@@ -6,6 +6,7 @@ import type { Deps } from "../deps.ts";
 import { CombinedStreams } from "../events/combined-streams.ts";
 import { ConversationFeed } from "../events/conversation-feed.ts";
 import { ListFeed } from "../events/list-feed.ts";
+import { OpenStreams } from "../events/open-streams.ts";
 import { SseWriter } from "../events/sse-writer.ts";
 import { notFound } from "../problem.ts";
 import { createRouter } from "../router.ts";
@@ -153,25 +154,7 @@ export function eventRoutes(deps: Deps) {
     router.openAPIRegistry.register(`Event.${name}`, schema.openapi(`Event.${name}`));
   }
 
-  const open = new Set<SseWriter>();
-  deps.closing.addEventListener("abort", () => {
-    for (const writer of open) writer.end();
-  });
-
-  const respond = (writer: SseWriter): Response => {
-    if (deps.closing.aborted) writer.end();
-    else open.add(writer);
-    void writer.closed.then(() => open.delete(writer));
-    deps.metrics.countStream(writer.closed);
-    return new Response(writer.readable, {
-      headers: {
-        "content-type": "text/event-stream",
-        "cache-control": "no-store",
-        // Tells proxies not to buffer the response.
-        "x-accel-buffering": "no",
-      },
-    });
-  };
+  const responses = new OpenStreams(deps);
 
   return router
     .openapi(ofOne, async (c) => {
@@ -180,7 +163,7 @@ export function eventRoutes(deps: Deps) {
       const feed = new ConversationFeed(deps, id, writer);
       void feed.ended.then(() => writer.end());
       await feed.open(cursorIn(c.req.valid("header"), c.req.valid("query")));
-      return respond(writer);
+      return responses.respond(writer);
     })
     .openapi(ofAll, async (c) => {
       const writer = new SseWriter(undefined, deps.heartbeatMs);
@@ -192,7 +175,7 @@ export function eventRoutes(deps: Deps) {
         },
       );
       void writer.closed.then(close);
-      return respond(writer);
+      return responses.respond(writer);
     })
     .openapi(combined, async (c) => {
       const { list: cursor = "", conversation = [] } = c.req.valid("query");
@@ -204,7 +187,7 @@ export function eventRoutes(deps: Deps) {
         throw error;
       }
       combinedStream.change({ open: [conversation].flat().map(openingOf), close: [] });
-      return respond(combinedStream.writer);
+      return responses.respond(combinedStream.writer);
     })
     .openapi(change, async (c) => {
       const { open: toOpen = [], close = [] } = c.req.valid("json");

@@ -49,6 +49,9 @@ test("/openapi.json has every route of the contract", () => {
     [
       "POST /api/conversations",
       "GET /api/conversations",
+      "POST /api/ai/chat",
+      "GET /api/ai/chat/{id}",
+      "GET /api/ai/chat/{id}/stream",
       "GET /api/conversations/{id}",
       "PATCH /api/conversations/{id}",
       "DELETE /api/conversations/{id}",

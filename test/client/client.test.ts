@@ -11,6 +11,7 @@ import {
   type Client,
   type LoadedConversation,
 } from "../../client/index.ts";
+import { REQUEST_DEADLINE_MS, UPLOAD_DEADLINE_MS } from "../../protocol/timing.ts";
 import { freePort } from "../../local/ports.ts";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, text } from "../../local/scripted/script.ts";
@@ -105,6 +106,28 @@ test("a refusal has the server's code and sentence; no answer is told apart from
   await expect(refused).rejects.toMatchObject({ problem: { code: "invalid_cwd", status: 422 } });
   const nobody = createCalls({ url: `http://127.0.0.1:${await freePort()}`, token: null });
   await expect(nobody.call((routes) => routes.models.$get())).rejects.toBeInstanceOf(Unreachable);
+});
+
+test("a message with images may take as long on its way as the server lets it; a small call is given up sooner", async () => {
+  const limits = vi.spyOn(AbortSignal, "timeout");
+  onTestFinished(() => limits.mockRestore());
+  const client = connect();
+  const id = await create(client);
+  const send = (size: number) =>
+    client
+      .call((routes) =>
+        routes.conversations[":id"].messages.$post({
+          param: { id },
+          json: { text: "Look.", images: [{ mediaType: "image/png", data: "A".repeat(size) }] },
+        }),
+      )
+      .catch(() => undefined);
+  const allowed = () => Math.max(...limits.mock.calls.flat());
+  await send(100);
+  expect(allowed()).toBeGreaterThan(REQUEST_DEADLINE_MS);
+  expect(allowed()).toBeLessThan(UPLOAD_DEADLINE_MS);
+  await send(100_000);
+  expect(allowed()).toBeGreaterThan(UPLOAD_DEADLINE_MS + REQUEST_DEADLINE_MS);
 });
 
 test("a conversation that is not there is gone, and one that is deleted goes", async () => {

@@ -28,7 +28,7 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   local: ["machine", "protocol", "sandbox", "db", "api", "config.ts"],
   client: ["machine", "protocol", "api"],
   web: ["machine", "client"],
-  acp: ["client"],
+  acp: ["machine", "client"],
   // Of images, only how a format is recognised.
   cli: ["images", "config.ts", "local", "client", "acp"],
 };

@@ -66,6 +66,74 @@ test("a pending approval is in list, title and icon; decided elsewhere, it close
   await vi.waitFor(async () => expect(await page.title()).toBe("Ask me."));
 });
 
+test("who wants it gets a notification of an approval while they look elsewhere, once; a click leads there", async ({
+  visitor,
+  stack,
+}) => {
+  const conversations = new Conversations(stack);
+  await visitor.context.addInitScript(() => {
+    let isHidden = false;
+    let permission = "default";
+    const shown: { title: string; body: string; onclick: () => void }[] = [];
+    class Shown {
+      static get permission() {
+        return permission;
+      }
+      static requestPermission() {
+        permission = Reflect.get(globalThis, "answer") === "block" ? "denied" : "granted";
+        return Promise.resolve(permission);
+      }
+      onclick = (): void => undefined;
+      constructor(title: string, { body }: { body: string }) {
+        shown.push({ title, body, onclick: () => this.onclick() });
+      }
+    }
+    Object.defineProperty(document, "hidden", { get: () => isHidden });
+    Object.assign(globalThis, {
+      Notification: Shown,
+      shown,
+      hide: (hides: boolean) => {
+        isHidden = hides;
+        document.dispatchEvent(new Event("visibilitychange"));
+      },
+    });
+  });
+  const page = await visitor.open(stack.url);
+  const shown = () => page.evaluate<[string, string][]>("shown.map(({ title, body }) => [title, body])");
+  const wish = on(page).list.getByRole("checkbox", { name: "Notify me" });
+  const asked = async (title: string): Promise<void> => {
+    const { id } = await conversations.start(title, asks(), say(text("I go on.")));
+    await on(page).list.getByRole("link", { name: title }).waitFor();
+    await conversations.person.untilState(id, "awaiting_mode_approval");
+    await vi.waitFor(async () => expect(await page.title()).toContain("●"));
+  };
+
+  // The browser blocks it: it is said, and nothing is switched on.
+  await page.evaluate("answer = 'block'");
+  await wish.click();
+  await page.getByText("The browser blocks notifications").waitFor();
+  expect(await wish.isChecked()).toBe(false);
+  await page.evaluate("answer = 'allow'");
+  await wish.click();
+  await expect.poll(() => wish.isChecked()).toBe(true);
+
+  // In sight, the page itself says it.
+  await asked("Ask in sight.");
+  await page.evaluate("hide(true)");
+  await asked("Ask out of sight.");
+  await expect.poll(shown).toEqual([["Approval needed: Ask out of sight.", expect.any(String)]]);
+  await page.evaluate("hide(false)");
+  await page.evaluate("shown[0].onclick()");
+  await on(page).deny.waitFor();
+  await page.getByRole("heading", { name: "Ask out of sight." }).waitFor();
+  await wish.click();
+  await expect.poll(() => wish.isChecked()).toBe(false);
+  await page.evaluate("hide(true)");
+  await asked("Not wanted any more.");
+  await on(page).list.getByRole("link", { name: "Not wanted any more." }).waitFor();
+  expect(await shown()).toHaveLength(1);
+});
+
 test("connections that break in the middle of an answer: the text goes on, nothing is missing or doubled", async ({
   visitor,
   stack,
