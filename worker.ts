@@ -33,7 +33,7 @@ import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
 import { STICKY_TIMEOUT_MS } from "./protocol/timing.ts";
 import { toolsQueue } from "./protocol/workflow.ts";
 import { describeTools } from "./tools/registry.ts";
-import { ensureSearchAttributes, MissingSearchAttributes } from "./worker/search-attributes.ts";
+import { ensureSearchAttributes, SearchAttributeError } from "./worker/search-attributes.ts";
 
 /**
  * Time for tools to end by themselves after SIGTERM. A tool that runs longer is interrupted, and the model is told so.
@@ -164,7 +164,7 @@ export async function main(env: Env): Promise<void> {
     await work(loadServiceConfig(env));
   } catch (error) {
     // The person can correct a bad setting. Any other error is a defect and needs its stack.
-    const isSetting = error instanceof ConfigError || error instanceof MissingSearchAttributes;
+    const isSetting = error instanceof ConfigError || error instanceof SearchAttributeError;
     console.error(isSetting ? error.message : error);
     process.exitCode = 1;
   }

@@ -2,8 +2,8 @@
  * Owns: making a conversation (REQ-BED-010, 014, 021): its directory and host, its mode, and the one that it continues.
  */
 import { conversationExists } from "../db/conversations.ts";
-import { titleOf } from "../db/title.ts";
 import { type ConversationView, getConversation } from "../db/views.ts";
+import { titleOf } from "../protocol/title.ts";
 import type { CreateInput } from "../protocol/workflow.ts";
 import type { Deps } from "./deps.ts";
 import { newId } from "./ids.ts";

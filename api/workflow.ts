@@ -4,6 +4,7 @@
  * Not here: the names and inputs of the updates (protocol/workflow.ts), and what they do.
  */
 import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 import {
   ActivityExecutionFailedError,
   Client,
@@ -21,6 +22,7 @@ import {
 import { ApplicationFailure, TimeoutFailure, type UpdateDefinition } from "@temporalio/common";
 import type { HostActivities } from "../protocol/activities.ts";
 import type { Sandbox } from "../machine/conversation.ts";
+import { plainTitle } from "../protocol/title.ts";
 import { dataConverterOf } from "../protocol/payload-signature.ts";
 import {
   HOST_DEADLINE_MS,
@@ -34,6 +36,7 @@ import {
   CONVERSATION_WORKFLOW,
   toolsQueue,
   openUpdate,
+  renamedSignal,
   type ConversationStart,
   type CreateInput,
   type UpdateRejection,
@@ -60,6 +63,13 @@ export type Workflows = {
     args: Args,
     exists?: () => Promise<void>,
   ): Promise<Ret>;
+  /**
+   * Shows operators a new title, soon. Never rejects, and waits for nothing: a workflow that does not run shows the title
+   * with its next run, which reads the row.
+   *
+   * @param event the number of the event that tells of it.
+   */
+  showTitle(conversationId: string, title: string, event: number): void;
   /** The support for Restricted mode on `host`. May be some seconds old. */
   sandboxOf(host: string): Promise<Sandbox>;
   /** The last known support, returned soon whatever is down; null: nothing is known. Never rejects. */
@@ -80,6 +90,9 @@ const ATTEMPTS = 5;
  * exhausted. By default the client takes that for a limit of the server, and retries after 1.7 s.
  */
 const FIRST_RETRY_MS = 30;
+/** Milliseconds for which a new title is sent again to a server that does not answer, and between two tries. */
+const TITLE_WITHIN_MS = 60_000;
+const TITLE_PAUSE_MS = 1_000;
 /** Milliseconds. The server sees a polling worker at least once a minute. */
 const POLLER_FRESH_MS = 75_000;
 
@@ -95,9 +108,9 @@ export type TemporalOptions = {
 /** Connects on first use, and reconnects by itself; does not fail when the server is down. */
 export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: TemporalOptions): Workflows {
   const retries = defaultGrpcRetryOptions({ maxAttempts: 5, initialIntervalMs: () => FIRST_RETRY_MS });
-  let isClosing = false;
+  const closing = new AbortController();
   const mayRetry: typeof retries.retryableDecider = (attempt, status) =>
-    !isClosing && retries.retryableDecider(attempt, status);
+    !closing.signal.aborted && retries.retryableDecider(attempt, status);
   const connection = Connection.lazy({
     address,
     connectTimeout: PROBE_DEADLINE_MS,
@@ -108,14 +121,17 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
   });
   const client = new Client({ connection, namespace, dataConverter: dataConverterOf(payloadKey) });
 
-  const startOf = (start: ConversationStart, workflowIdConflictPolicy: "FAIL" | "USE_EXISTING") =>
-    new WithStartWorkflowOperation(CONVERSATION_WORKFLOW, {
+  const startOf = (start: ConversationStart, workflowIdConflictPolicy: "FAIL" | "USE_EXISTING") => {
+    const title = plainTitle(start.createInput?.title ?? null);
+    return new WithStartWorkflowOperation(CONVERSATION_WORKFLOW, {
       workflowId: start.conversationId,
       workflowIdConflictPolicy,
+      ...(title === null ? {} : { staticSummary: title }),
       taskQueue,
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
       args: [start],
     });
+  };
 
   const open: Workflows["open"] = async (conversationId, createInput) => {
     // If two calls race, the second must not get the conversation that the first has made.
@@ -188,6 +204,22 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
     }
   };
 
+  const titlesToShow = new Set<Promise<void>>();
+  const sendTitle = async (conversationId: string, title: string, event: number): Promise<void> => {
+    const deadline = performance.now() + TITLE_WITHIN_MS;
+    while (performance.now() < deadline && !closing.signal.aborted) {
+      try {
+        await client.withDeadline(Date.now() + PROBE_DEADLINE_MS, () =>
+          client.workflow.getHandle(conversationId).signal(renamedSignal, { title, event }),
+        );
+        return;
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) return;
+      }
+      await pause(TITLE_PAUSE_MS, null, { ref: false, signal: closing.signal }).catch(() => null);
+    }
+  };
+
   type Described = Awaited<ReturnType<HostActivities["describeHost"]>>;
   const sandboxes = new Sandboxes(
     async (host) => (await onHost<Described>(host, "describeHost", [{ host }])).sandbox,
@@ -196,6 +228,10 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
   return {
     open,
     update,
+    showTitle(conversationId, title, event) {
+      const sent = sendTitle(conversationId, title, event).finally(() => titlesToShow.delete(sent));
+      titlesToShow.add(sent);
+    },
     sandboxOf: (host) => sandboxes.of(host),
     lastSandboxOf: (host) => sandboxes.lastOf(host),
     checkDirectory: (host, cwd) => onHost<CheckedDirectory>(host, "checkDirectory", [{ cwd }]),
@@ -220,8 +256,8 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
     },
     async close() {
       // A retry on a closed connection throws where nothing catches it.
-      isClosing = true;
-      await sandboxes.settled();
+      closing.abort();
+      await Promise.all([sandboxes.settled(), ...titlesToShow]);
       await connection.close();
     },
   };

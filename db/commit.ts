@@ -15,10 +15,11 @@ import type { Conversation } from "../machine/conversation.ts";
 import { blocksOf, type Message } from "../machine/message.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { IMAGE_HASH } from "../protocol/formats.ts";
+import { STAND_IN_TITLE, titleFrom } from "../protocol/title.ts";
 import type { Database } from "./connect.ts";
 import { encodeJson } from "./json.ts";
 import { type MessageJson, messageOfJson } from "./rows.ts";
-import { slugFrom, STAND_IN_TITLE, titleFrom } from "./title.ts";
+import { slugFrom } from "./slug.ts";
 
 /** The input from which a first commit creates the row; the workflow's `CreateInput` is one. */
 export type NewConversation = { readonly config: ConversationConfig; readonly title: string | null };

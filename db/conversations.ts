@@ -100,10 +100,10 @@ export async function children(db: Database, id: string): Promise<ConversationVi
   return rows.map((row) => toView(row));
 }
 
-/** Renames; the slug stays. False when there is no such conversation. */
-export async function setTitle(db: Database, id: string, title: string): Promise<boolean> {
+/** Renames; the slug stays. The number of the event that tells of it; null when there is no such conversation. */
+export async function setTitle(db: Database, id: string, title: string): Promise<number | null> {
   // One statement: the number of the event is given under the row's lock, as in a commit (rule 3).
-  const rows = await db.sql`
+  const [row] = await db.sql<{ event: number }[]>`
     with renamed as (
       update conversations
       set title = ${cleanText(title)}, titled = true, last_event = last_event + 1, updated_at = now()
@@ -113,9 +113,9 @@ export async function setTitle(db: Database, id: string, title: string): Promise
       select id, last_event, 'conversation.changed',
         jsonb_build_object('title', title, 'archived', archived), updated_at from renamed
     )
-    select pg_notify(${COMMITS}, jsonb_build_object(
+    select last_event::float8 as event, pg_notify(${COMMITS}, jsonb_build_object(
       'c', id, 's', revision, 'e', last_event, 'parent', parent_conversation_id)::text) from renamed`;
-  return rows.length > 0;
+  return row?.event ?? null;
 }
 
 export async function conversationExists(db: Database, id: string): Promise<boolean> {

@@ -2,6 +2,7 @@
 import { eq, sql } from "drizzle-orm";
 import type { StoredConversation } from "../protocol/activities.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
+import type { KnownTitle } from "../protocol/title.ts";
 import type { RecentMessage } from "../protocol/workflow.ts";
 import type { Database } from "./connect.ts";
 import { cleanText } from "./json.ts";
@@ -9,6 +10,7 @@ import { conversationColumns, toConversation, toConfig } from "./rows.ts";
 import { conversations } from "./schema.ts";
 
 export type LoadedConversation = StoredConversation & {
+  readonly title: KnownTitle;
   readonly config: ConversationConfig;
   readonly lastEvent: number;
 };
@@ -48,6 +50,7 @@ export async function loadConversation(
     revisionId: row.revisionId,
     restarts: row.restarts,
     archived: row.archived,
+    title: { text: row.titled ? row.title : null, event: row.lastEvent },
     createdAt: row.createdAt.toISOString(),
     lastEvent: row.lastEvent,
     knownMessageIds: row.known,

@@ -7,6 +7,7 @@ import type { Context } from "../machine/context.ts";
 import type { Conversation, Mode, Sandbox, ToolCall } from "../machine/conversation.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { ConversationConfig } from "./conversation.ts";
+import type { KnownTitle } from "./title.ts";
 import type { CreateInput, RecentMessage } from "./workflow.ts";
 
 /** Revisions that are not confirmed yet, ascending. */
@@ -71,6 +72,8 @@ export type StoredConversation = RowVersion & {
   /** Restarts of the whole system. */
   readonly restarts: number;
   readonly archived: boolean;
+  /** Absent from histories of before workflows knew titles. */
+  readonly title?: KnownTitle;
   /** Identifies the conversation together with its id: after a removal, another conversation may take the id. */
   readonly createdAt: string;
   /** The asked ids that exist as messages or in the queue, in no particular order. */

@@ -24,6 +24,7 @@ import type { Operation } from "../machine/effect.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
 import type { ConversationConfig } from "./conversation.ts";
 import type { RejectionCode } from "../machine/rejection.ts";
+import type { KnownTitle } from "./title.ts";
 
 export const CONVERSATION_WORKFLOW = "conversation";
 /** The task queue of workflows, commits and LLM requests, unless configured otherwise. */
@@ -51,6 +52,8 @@ export type ContinueAsNewState = ConversationMetadata & {
   readonly revisionId: string;
   readonly restarts: number;
   readonly archived: boolean;
+  /** Absent from histories of before workflows knew titles. */
+  readonly title?: KnownTitle;
   /** From the row. */
   readonly createdAt: string | null;
   /** Operations that are ordered and committed, but not performed yet. */
@@ -149,6 +152,11 @@ export const removeSignal = defineSignal<[{ remove: true }]>("remove");
  */
 export const restartedSignal =
   defineSignal<[{ policy: "idle" | "resume"; row: RowVersion | null; restarts: number }]>("restarted");
+/**
+ * The API sends it after a rename, which Postgres has already, so that operators see the new title. `event` is the
+ * number of the event that tells of it: signals may arrive in another order.
+ */
+export const renamedSignal = defineSignal<[{ title: string; event: number }]>("renamed");
 
 /** For operators: the workflow's own view, uncommitted revisions included. */
 export const stateQuery = defineQuery<{

@@ -21,6 +21,7 @@ import {
   readDecision,
   readMessage,
   readMessageId,
+  readRename,
   readRestart,
   readRow,
 } from "./inputs.ts";
@@ -138,6 +139,12 @@ export function handleCommands(lifecycle: Lifecycle): void {
     if (row !== undefined) await lifecycle.follow(row);
     // A session that was loaded from the row has applied a restart already.
     lifecycle.session?.apply({ kind: "restarted", policy });
+  });
+
+  setHandler(contract.renamedSignal, async (input) => {
+    const rename = readRename(input);
+    if (rename === null) await noteInvalid(lifecycle, "renamed");
+    else (await lifecycle.ready())?.rename(rename.title, rename.event);
   });
 }
 

@@ -267,6 +267,7 @@ export class Lifecycle {
       ...loaded,
       conversation: newConversation(createInput.config.initialMode, loaded.context.contextWindow),
       archived: false,
+      title: { text: createInput.title, event: 0 },
       createdAt: new Date().toISOString(),
       recentMessages: [],
       row: null,

@@ -90,6 +90,12 @@ export function readRestart(input: unknown): Restart | null {
   };
 }
 
+/** A rename that Postgres has. */
+export function readRename(input: unknown): { readonly title: string; readonly event: number } | null {
+  const { title, event } = fields(input);
+  return typeof title === "string" && typeof event === "number" ? { title, event } : null;
+}
+
 /** The version of the row that the caller has read; undefined: it has read none. */
 export function readRow(input: unknown): RowVersion | undefined {
   const { revision, revisionId } = fields(fields(input)["row"]);

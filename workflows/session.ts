@@ -14,6 +14,7 @@ import { isNextRunDue } from "../machine/queue.ts";
 import { transition } from "../machine/transition.ts";
 import { stopTools } from "./activities.ts";
 import { Committer, type Divergence } from "./committer.ts";
+import { plainTitle, titleFrom, type KnownTitle } from "../protocol/title.ts";
 import type { ContinueAsNewState, CreateInput, RecentMessage } from "../protocol/workflow.ts";
 import { InFlight } from "./in-flight.ts";
 import { Outbox } from "./outbox.ts";
@@ -38,6 +39,7 @@ export type Applied =
 export type Beginning = ConversationMetadata & {
   readonly conversation: Conversation;
   readonly archived: boolean;
+  readonly title?: KnownTitle;
   /** From the row; null when it is not known. */
   readonly createdAt: string | null;
   readonly recentMessages: readonly RecentMessage[];
@@ -70,14 +72,17 @@ export class Session {
   readonly createdAt: string | null;
   #conversation: Conversation;
   #archived: boolean;
+  #title: KnownTitle;
   #closed = false;
 
   constructor(beginning: Beginning, run: WorkflowRun) {
     const { config, context, subAgentContext, conversation, archived, createdAt, row } = beginning;
+    const { title = { text: null, event: 0 } } = beginning;
     this.#fixed = { config, context, subAgentContext };
     this.#run = run;
     this.#conversation = conversation;
     this.#archived = archived;
+    this.#title = { ...title, text: plainTitle(title.text) };
     this.createdAt = createdAt;
     this.recent = new RecentMessages(beginning.recentMessages);
     this.#visibility = new Visibility(config);
@@ -173,6 +178,13 @@ export class Session {
     return { kind: "accepted" };
   }
 
+  /** Postgres has a new title, and this event tells of it. */
+  rename(title: string, event: number): void {
+    if (this.#closed || event <= this.#title.event) return;
+    this.#title = { text: plainTitle(title), event };
+    this.show();
+  }
+
   /** Records the first revisions of a conversation that has no row yet. */
   begin({ inherited, task }: CreateInput): void {
     this.outbox.record(this.newId("open"), unchanged(this.#conversation), null, Date.now());
@@ -223,7 +235,7 @@ export class Session {
 
   /** Shows the current state to operators. */
   show(): void {
-    this.#visibility.show(this.#conversation, this.outbox.revision);
+    this.#visibility.show(this.#conversation, this.outbox.revision, this.#title.text);
   }
 
   /** The state for the next run; null while there is no row. */
@@ -236,6 +248,7 @@ export class Session {
       ...confirmed,
       restarts: this.#committer.restarts,
       archived: this.#archived,
+      title: this.#title,
       createdAt: this.createdAt,
       operations: this.#inFlight.deferred,
       recentMessages: this.recent.entries(),
@@ -245,6 +258,9 @@ export class Session {
   #record(id: string, change: Change, archived: boolean | null, at = Date.now()): void {
     this.#conversation = change.conversation;
     this.#archived = archived ?? this.#archived;
+    // As the commit does it: the first message gives a title to a conversation that has none.
+    if (this.#title.text === null)
+      this.#title = { ...this.#title, text: plainTitle(titleFrom(change.messages)) };
     this.outbox.record(id, change, archived, at);
     this.show();
   }

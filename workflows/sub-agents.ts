@@ -19,6 +19,7 @@ import type { Mode, Sandbox, SubAgentOutcome, SubAgentTask } from "../machine/co
 import { toModel } from "../machine/wording.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { WORKFLOW_TASK_TIMEOUT_MS } from "../protocol/timing.ts";
+import { shownTitle, titleOf } from "../protocol/title.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
 import {
   cancelSignal,
@@ -77,11 +78,13 @@ export class SubAgents {
       if (this.#stopped.has(id)) return NOT_STARTED;
       if (sandbox.kind === "unknown") return unrestrainable(sandbox.reason);
       const createInput = createInputOf(task, this.#parent, { sandbox, parentMode: mode });
+      // The title that its first message, the task, gives to the sub-agent.
+      const title = shownTitle(titleOf(task.task));
       const handle = await startChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
         ...childOptions(id),
         args: [{ conversationId: id, createInput }],
-        typedSearchAttributes: attributesOf(createInput.config),
-        staticSummary: `sub-agent: ${oneLine(task.task)}`,
+        typedSearchAttributes: attributesOf(createInput.config, title),
+        staticSummary: `sub-agent: ${title}`,
       });
       this.#handles.set(id, handle);
       if (this.#stopped.has(id)) await stop(handle, "parent");
@@ -206,5 +209,3 @@ function createInputOf(
     ...(model === config.model ? { context: subAgentContext } : {}),
   };
 }
-
-const oneLine = (text: string): string => text.replace(/\s+/g, " ").slice(0, 100);

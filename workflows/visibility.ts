@@ -1,49 +1,53 @@
 /**
  * Owns: what operators see in the Temporal Web UI and CLI without any code of ours. Search attributes add to the
- * history, so they are written only when they change; details are free.
+ * history, so each is written only when it changes; details are free.
  */
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from "@temporalio/common";
-import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from "@temporalio/workflow";
-import type { Conversation, State } from "../machine/conversation.ts";
+import { patched, setCurrentDetails, upsertSearchAttributes, workflowInfo } from "@temporalio/workflow";
+import type { Conversation, Mode, State } from "../machine/conversation.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
+import { shownTitle } from "../protocol/title.ts";
 
 type Status = "working" | "waiting" | "idle" | "error" | "exhausted";
 
 const STATUS = defineSearchAttributeKey("status", SearchAttributeType.KEYWORD);
 const MODE = defineSearchAttributeKey("mode", SearchAttributeType.KEYWORD);
 const PARENT = defineSearchAttributeKey("parent", SearchAttributeType.KEYWORD);
+const TITLE = defineSearchAttributeKey("title", SearchAttributeType.KEYWORD);
+
+type Attributes = { readonly status: Status; readonly mode: Mode; readonly title: string };
+
+const pairsOf = ({ status, mode, title }: Attributes, { parentId }: ConversationConfig) => [
+  { key: STATUS, value: status },
+  { key: MODE, value: mode },
+  { key: TITLE, value: title },
+  ...(parentId === null ? [] : [{ key: PARENT, value: parentId }]),
+];
 
 /** The search attributes that a sub-agent is started with: it works from the beginning. */
-export const attributesOf = ({ initialMode, parentId }: ConversationConfig) =>
-  new TypedSearchAttributes([
-    { key: STATUS, value: "working" },
-    { key: MODE, value: initialMode },
-    ...(parentId === null ? [] : [{ key: PARENT, value: parentId }]),
-  ]);
+export const attributesOf = (config: ConversationConfig, title: string): TypedSearchAttributes =>
+  new TypedSearchAttributes(pairsOf({ status: "working", mode: config.initialMode, title }, config));
 
 export class Visibility {
-  #shown: { readonly status: string | undefined; readonly mode: string | undefined };
   readonly #config: ConversationConfig;
 
   constructor(config: ConversationConfig) {
     this.#config = config;
-    // The search attributes that the workflow was started with, or that the previous run had.
-    const { typedSearchAttributes } = workflowInfo();
-    this.#shown = { status: typedSearchAttributes.get(STATUS), mode: typedSearchAttributes.get(MODE) };
   }
 
-  show(conversation: Conversation, revision: number): void {
-    const next = { status: statusOf(conversation.state), mode: conversation.mode };
-    if (next.status !== this.#shown.status || next.mode !== this.#shown.mode) {
-      const parent = this.#config.parentId;
-      upsertSearchAttributes([
-        { key: STATUS, value: next.status },
-        { key: MODE, value: next.mode },
-        ...(parent === null ? [] : [{ key: PARENT, value: parent }]),
-      ]);
-      this.#shown = next;
-    }
-    setCurrentDetails(describe(conversation, this.#config, revision));
+  /** @param title null: it has none yet. */
+  show(conversation: Conversation, revision: number, title: string | null): void {
+    const shown = shownTitle(title);
+    const attributes = { status: statusOf(conversation.state), mode: conversation.mode, title: shown };
+    // What this run has written; before that, what it was started with, or what the previous run had.
+    const { typedSearchAttributes } = workflowInfo();
+    const changed = pairsOf(attributes, this.#config).filter(
+      ({ key, value }) => typedSearchAttributes.get(key) !== value,
+    );
+    // Histories of before workflows knew titles have no command where the title alone is new.
+    const isTitleAlone = changed.length === 1 && changed[0]?.key === TITLE;
+    if (changed.length > 0 && (!isTitleAlone || patched("title"))) upsertSearchAttributes(changed);
+    setCurrentDetails(`${shown}\n\n${describe(conversation, this.#config, revision)}`);
   }
 }
 

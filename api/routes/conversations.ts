@@ -194,7 +194,11 @@ export function conversationRoutes(deps: Deps) {
         const { revision } = await workflows.update(id, archiveUpdate, [{ archived, row }]);
         shown = await awaitRevision(deps, id, revision);
       }
-      if (title !== undefined && !(await setTitle(db, id, title.trim()))) throw notFound();
+      if (title !== undefined) {
+        const event = await setTitle(db, id, title.trim());
+        if (event === null) throw notFound();
+        workflows.showTitle(id, title, event);
+      }
       const changed = await read(id);
       return c.json(shown ? changed : { ...changed, pending: true as const }, 200);
     })

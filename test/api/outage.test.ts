@@ -157,6 +157,8 @@ test.concurrent(
 
     finished(() => temporal.mend());
     await temporal.cut();
+    // A title needs no workflow.
+    expect((await api.send("PATCH", `/api/conversations/${id}`, { title: "Meanwhile" })).status).toBe(200);
     await Promise.all([
       expectUnavailable(api, [
         ...changes(id),
@@ -169,8 +171,6 @@ test.concurrent(
         expect((await api.get(read)).status).toBe(200),
       ),
     ]);
-    // A title needs no workflow.
-    expect((await api.send("PATCH", `/api/conversations/${id}`, { title: "Meanwhile" })).status).toBe(200);
     expect((await events.until("conversation.changed")).data).toMatchObject({ title: "Meanwhile" });
     await list.until((event) => event.data["title"] === "Meanwhile");
     expect(await bodyOf(await api.get(path))).toEqual({ messages: [] });
@@ -180,6 +180,11 @@ test.concurrent(
     const sent = await api.send("POST", path, message);
     expect(await bodyOf(sent)).toEqual({ messageId: "meanwhile", sequence: 1, delivery: "direct" });
     await untilIdle(events);
+    // Operators see the title, too.
+    const described = () => system.temporal.workflow.getHandle(id).describe();
+    const attributes = async () =>
+      (await described()).typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
+    await expect.poll(attributes).toContainEqual(["title", "Meanwhile"]);
     await Promise.all([events.cancel(), list.cancel()]);
   },
 );

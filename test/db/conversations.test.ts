@@ -193,7 +193,7 @@ describe("a new title", () => {
   test("makes an event, keeps the slug, and is not replaced by the first message", async () => {
     const db = await ownDatabase();
     const { id, head } = await createConversation(db);
-    expect(await setTitle(db, id, "Chosen\0")).toBe(true);
+    expect(await setTitle(db, id, "Chosen\0")).toBe(1);
     await commit(db, id, chain([{ messages: [userMessage(1, "hello")] }], head));
     expect(await getConversation(db, id)).toMatchObject({
       title: "Chosen\ufffd",
@@ -207,7 +207,7 @@ describe("a new title", () => {
 
   test("of an unknown conversation is refused", async () => {
     const db = await testDatabase();
-    expect(await setTitle(db, "unknown", "x")).toBe(false);
+    expect(await setTitle(db, "unknown", "x")).toBeNull();
   });
 });
 

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { commit } from "../../db/commit.ts";
+import { setTitle } from "../../db/conversations.ts";
 import { loadConversation } from "../../db/load.ts";
 import { getConversation } from "../../db/views.ts";
 import { conversation } from "./arbitraries.ts";
@@ -53,11 +54,21 @@ test("the config comes back, with the archived flag and the last event", async (
     revisionId: head.id,
     restarts: 0,
     archived: true,
+    title: { text: null, event: 1 },
     createdAt: (await getConversation(db, id))?.createdAt,
     lastEvent: 1,
     knownMessageIds: [],
     recentMessages: [],
   });
+});
+
+test("a title is loaded with the event that it is as new as, also when nobody chose it", async () => {
+  const db = await testDatabase();
+  const titleOf = async (id: string) => (await loadConversation(db, id))?.title;
+  const { id } = await createConversation(db, { messages: [userMessage(1, "Why is it red?")] });
+  expect(await titleOf(id)).toEqual({ text: "Why is it red?", event: 1 });
+  expect(await setTitle(db, id, "Red")).toBe(2);
+  expect(await titleOf(id)).toEqual({ text: "Red", event: 2 });
 });
 
 test("the requested ids are found among the messages and in the queue", async () => {

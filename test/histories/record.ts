@@ -6,7 +6,7 @@ import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { answer, fail, say, toolCall } from "../../local/scripted/script.ts";
-import { triggerContinuationUpdate, withdrawMessageUpdate } from "../../protocol/workflow.ts";
+import { renamedSignal, triggerContinuationUpdate, withdrawMessageUpdate } from "../../protocol/workflow.ts";
 import { TestConversation } from "../support/conversation.ts";
 import { spawnFamily } from "../support/family.ts";
 import { resetWorkflow } from "../support/reset.ts";
@@ -31,6 +31,20 @@ test("tools", async () => {
   await conversation.send(`go ${tag}`);
   await conversation.untilState("idle");
   await save("tools", conversation);
+});
+
+test("renamed", async () => {
+  const conversation = await TestConversation.open(system);
+  await conversation.send(`go ${script([say("One."), say("Two.")])}`);
+  await conversation.untilState("idle");
+  for (const [n, title] of ["One", "Two"].entries()) {
+    const { lastEvent } = await conversation.stored();
+    await conversation.handle.signal(renamedSignal, { title, event: lastEvent + n + 1 });
+    await conversation.settled();
+  }
+  await conversation.send("again");
+  await conversation.untilState("idle");
+  await save("renamed", conversation);
 });
 
 test("retries", async () => {

@@ -66,6 +66,22 @@ test("missing search attributes are added to a namespace, also when it is done t
   expect(await attributesOf(connection)).toEqual(expect.arrayContaining(Object.keys(SEARCH_ATTRIBUTES)));
 });
 
+test("a search attribute of another type is reported, with what can be done, and is left alone", async () => {
+  const connection = await connect(server.address);
+  const [namespace, title] = ["default", "title"];
+  const replace = async (type: 1 | 2) => {
+    await connection.operatorService.removeSearchAttributes({ namespace, searchAttributes: [title] });
+    await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: { [title]: type } });
+  };
+  onTestFinished(() => replace(2));
+  await replace(1);
+  await expect(ensureSearchAttributes(connection, namespace)).rejects.toThrow(
+    /another type than Keyword: title\..* search-attribute remove --namespace default --name title$/,
+  );
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+  expect(customAttributes[title]).toBe(1);
+});
+
 test("an activity can be executed without a workflow", async () => {
   const connection = await NativeConnection.connect({ address: server.address });
   const activities = { greet: (name: string) => Promise.resolve(`Hello, ${name}`) };

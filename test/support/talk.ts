@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import type { Mode } from "../../machine/conversation.ts";
 import { openUpdate } from "../../protocol/workflow.ts";
 import { EventReader, type Received } from "../api/sse.ts";
 import { sandboxOfHost } from "../../sandbox/host.ts";
@@ -48,10 +49,10 @@ export class Talk {
   }
 
   /** Opens an Unrestricted conversation, and follows its stream. Over HTTP that would need an approval. */
-  static async open(product: Product, cwd = product.cwd): Promise<Talk> {
+  static async open(product: Product, cwd = product.cwd, mode: Mode = "unrestricted"): Promise<Talk> {
     const id = randomUUID();
     const config = { toolHost: hostname(), model: "claude-opus-4-8", taskQueue: "conversations" };
-    const createInput = createInputFor({ config, cwd, sandbox: await sandboxOfHost() }, id, "unrestricted");
+    const createInput = createInputFor({ config, cwd, sandbox: await sandboxOfHost() }, id, mode);
     await product.temporal.workflow.executeUpdateWithStart(openUpdate, {
       startWorkflowOperation: startOperation({ config }, { conversationId: id, createInput }),
     });
