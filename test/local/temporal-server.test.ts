@@ -71,7 +71,10 @@ test("a search attribute of another type is reported, with what can be done, and
   const [namespace, title] = ["default", "title"];
   const replace = async (type: 1 | 2) => {
     await connection.operatorService.removeSearchAttributes({ namespace, searchAttributes: [title] });
-    await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: { [title]: type } });
+    await connection.operatorService.addSearchAttributes({
+      namespace,
+      searchAttributes: Object.fromEntries([[title, type]]),
+    });
   };
   onTestFinished(() => replace(2));
   await replace(1);
