@@ -1,7 +1,7 @@
 /** Connections to Postgres that end at a bad moment. */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo } from "node:net";
-import type { TransactionSql } from "postgres";
+import type { Sql, TransactionSql } from "postgres";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { openClient, openDatabase } from "../../db/connect.ts";
 import { isUnavailable } from "../../db/errors.ts";
@@ -96,5 +96,28 @@ test.for(["statements", "transactions"] as const)(
     // Long enough that each connection gets one.
     await Promise.all(Array.from({ length: 16 }, () => sql`select pg_sleep(0.1)`));
     expect([...codes].filter((code) => code !== "CONNECTION_CLOSED" && code !== "ECONNRESET")).toEqual([]);
+  },
+);
+
+test.for([
+  ["fails", async (sql: Sql) => sql`select 1 / (3 - number) from generate_series(1, 5) as number`],
+  [
+    "loses its connection",
+    // Rows go out as they are found. The connection's end is one of them.
+    async (sql: Sql) =>
+      sql`select case when number = 900 then pg_terminate_backend(pg_backend_pid())::text else repeat('x', 100) end
+        from generate_series(1, 1000) as number`,
+  ],
+] as const)(
+  "after an answer that %s when some of its rows have come, the next one is whole",
+  async ([, ask]) => {
+    const client = openClient(inject("postgresUrl"), "test");
+    onTestFinished(() => client.end({ timeout: 1 }));
+    await expect(ask(client)).rejects.toThrow();
+    expect(await client`select number from generate_series(1, 3) as number`).toEqual([
+      { number: 1 },
+      { number: 2 },
+      { number: 3 },
+    ]);
   },
 );
