@@ -10,7 +10,7 @@ import { serveApi, startApiOn } from "../api/support.ts";
 import { isDead, pidIn } from "../support/processes.ts";
 import { startSystem } from "../support/system.ts";
 import { startProxy } from "../support/tcp-proxy.ts";
-import { bedrock, idIn, run, type Options } from "./support.ts";
+import { bedrock, idIn, linesOf, run, type Options } from "./support.ts";
 
 const system = await startSystem();
 const api = startApiOn(system);
@@ -364,11 +364,3 @@ describe("a server that goes away", () => {
     held.release();
   });
 });
-
-type Line = { readonly number: number | null; readonly event: string; readonly data: unknown };
-
-const linesOf = (output: string): Line[] =>
-  output
-    .split("\n")
-    .filter((line) => line.endsWith("}"))
-    .map((line) => JSON.parse(line) as Line);

@@ -87,4 +87,14 @@ export function idIn(output: string): string {
   return id ?? "";
 }
 
+/** An event, as `--stream-json` prints it. */
+type Line = { readonly number: number | null; readonly event: string; readonly data: unknown };
+
+/** The whole lines of `--stream-json`: a command that was killed may have written half of one. */
+export const linesOf = (output: string): readonly Line[] =>
+  output
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line);
+
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
