@@ -7,10 +7,10 @@ import { hold } from "../../local/scripted/cues.ts";
 import { fail, say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { at, Person } from "../api/person.ts";
 import { serveApi, startApiOn } from "../api/support.ts";
-import { isDead, pidIn } from "../support/processes.ts";
+import { familyOf, isDead, pidIn } from "../support/processes.ts";
 import { startSystem } from "../support/system.ts";
 import { startProxy } from "../support/tcp-proxy.ts";
-import { bedrock, idIn, linesOf, run, type Options } from "./support.ts";
+import { bedrock, idIn, linesOf, run, type Options, type Running } from "./support.ts";
 
 const system = await startSystem();
 const api = startApiOn(system);
@@ -219,6 +219,38 @@ describe("output", () => {
     });
   });
 
+  const full = {
+    ...say(text("Much.")),
+    usage: {
+      input_tokens: 950_000,
+      cache_read_input_tokens: 0,
+      cache_creation_input_tokens: 0,
+      output_tokens: 100,
+    },
+  };
+  test.for([
+    [1, "failed", [], [fail("invalid_request_error", { message: "No." })]],
+    [2, "waits", [], [asks()]],
+    [3, "exhausted", [], [full, say(text("The summary."))]],
+    [124, "cancelled", ["--timeout=1"], [say(text("Well", hold()))]],
+    [124, "cancelled", ["--timeout=1", "--on-approval=wait"], [asks()]],
+  ] as const)(
+    "that ends with %i is one object with --json, and events alone with --stream-json",
+    async ([exitCode, outcome, options, answers]) => {
+      const ended = await run(["run", "--json", ...options, "Go.", script(...answers)], here);
+      expect(ended.code).toBe(exitCode);
+      expect(ended.stdout).toMatch(/^\{.*\}\n$/);
+      expect(JSON.parse(ended.stdout)).toMatchObject({
+        exitCode,
+        outcome,
+        conversationId: expect.stringMatching(/^[0-9a-f]{32}$/) as string,
+      });
+      const streamed = await run(["run", "--stream-json", ...options, "Go.", script(...answers)], here);
+      expect(streamed.code).toBe(exitCode);
+      for (const { event } of linesOf(streamed.stdout)) expect(event).toMatch(/^[a-z_.]+$/);
+    },
+  );
+
   test("--stream-json, killed and gone on with after its last number, has each durable event once", async () => {
     const held = hold();
     const tag = script(
@@ -312,7 +344,26 @@ describe("Ctrl-C", () => {
     held.release();
   });
 
-  test("closing the terminal stops nothing", async () => {
+  test.for(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s in attach stops nothing", async (signal) => {
+    const id = await person.create({ message: { text: `Go. ${script(say(text("Well", hold())))}` } });
+    const running = bedrock(["attach", id], here);
+    await running.shows("Well");
+    running.kill(signal);
+    await running.ended;
+    expect(await stateOf(id)).toBe("llm_requesting");
+  });
+});
+
+describe("closing the terminal", () => {
+  /** The terminal goes, and with it its person. Resolves when the command has ended. */
+  async function closed(running: Running): Promise<void> {
+    const family = familyOf(running.pid);
+    expect(family.length).toBeGreaterThan(1);
+    running.kill("SIGKILL");
+    await vi.waitFor(() => expect(family.every(isDead)).toBe(true), 10_000);
+  }
+
+  test("stops nothing", async () => {
     const held = hold();
     const running = bedrock(["run", "Go.", script(say(text("Well", held, ".")))], {
       ...here,
@@ -320,13 +371,52 @@ describe("Ctrl-C", () => {
     });
     await running.shows("Well");
     const id = idIn(running.stdout());
-    // Its end of the terminal goes with it.
+    await closed(running);
+    expect(await stateOf(id)).toBe("llm_requesting");
+    held.release();
+    await vi.waitFor(async () => expect(await stateOf(id)).toBe("idle"), 10_000);
+    expect(await run(["attach", id], here)).toMatchObject({ code: 0, stdout: "Well.\n" });
+  });
+
+  test("stops no run of a command that goes on without it", async () => {
+    const held = hold();
+    const running = bedrock(["run", "Go.", script(say(text("Well", held, ".")))], {
+      ...here,
+      isTerminal: true,
+      outlivesTerminal: true,
+    });
+    await running.shows("Well");
+    const id = idIn(running.stdout());
+    const family = familyOf(running.pid);
     running.kill("SIGKILL");
     await running.ended;
     expect(await stateOf(id)).toBe("llm_requesting");
     held.release();
-    await vi.waitFor(async () => expect(await stateOf(id)).toBe("idle"), 10_000);
-    expect((await run(["attach", id], here)).code).toBe(0);
+    await vi.waitFor(() => expect(family.every(isDead)).toBe(true), 20_000);
+    expect((await person.messages(id)).at(-1)).toMatchObject({ content: [{ reason: "completed" }] });
+  });
+
+  test.for([false, true])("while it asks decides nothing (outliving it: %s)", async (outlivesTerminal) => {
+    const running = bedrock(["run", "Go.", script(asks(), say(text("Thanks.")))], {
+      ...here,
+      isTerminal: true,
+      outlivesTerminal,
+    });
+    await running.shows("Allow it? [y/N]");
+    const id = idIn(running.stdout());
+    await closed(running);
+    expect(await stateOf(id)).toBe("awaiting_mode_approval");
+    expect((await run(["approve", id], here)).code).toBe(0);
+    expect(await run(["attach", id], here)).toMatchObject({ code: 0, stdout: "I ask.\nThanks.\n" });
+  });
+
+  test("during a chat stops nothing", async () => {
+    const chatting = bedrock(["chat"], { ...here, isTerminal: true });
+    await chatting.shows("/help says");
+    chatting.type(`Go. ${script(say(text("Well\n", hold())))}\r`);
+    await chatting.shows("Well\r\n");
+    await closed(chatting);
+    expect(await stateOf(idIn(chatting.stdout()))).toBe("llm_requesting");
   });
 });
 

@@ -8,6 +8,7 @@ const PROGRAM = join(import.meta.dirname, "..", "..", "cli", "bedrock.mjs");
 export type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
 export type Running = {
+  /** In a terminal, that of the terminal. */
   readonly pid: number;
   /** What it has written so far; in a terminal, everything is in `stdout`. */
   readonly stdout: () => string;
@@ -25,17 +26,20 @@ export type Options = {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly isTerminal?: boolean;
+  /** In a session of its own (`setsid`): the end of the terminal does not end it. */
+  readonly outlivesTerminal?: boolean;
 };
 
 export function bedrock(
   args: readonly string[],
-  { url, env = {}, cwd, isTerminal = false }: Options,
+  { url, env = {}, cwd, isTerminal = false, outlivesTerminal = false }: Options,
 ): Running {
   // Each of these decides on colours.
   const { NO_COLOR: _, FORCE_COLOR: __, CI: ___, ...inherited } = process.env;
   const command = [process.execPath, PROGRAM, ...args];
+  const line = `exec ${outlivesTerminal ? "setsid --wait " : ""}${command.map(quoted).join(" ")}`;
   const [program = "", ...rest] = isTerminal
-    ? ["script", "--quiet", "--return", "--flush", "--command", command.map(quoted).join(" "), "/dev/null"]
+    ? ["script", "--quiet", "--return", "--flush", "--command", line, "/dev/null"]
     : command;
   const child = spawn(program, rest, {
     cwd: cwd ?? process.cwd(),
