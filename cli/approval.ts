@@ -29,6 +29,8 @@ export async function askPerson(
   // Nothing that is printed then stands in the line of the question.
   signal.addEventListener("abort", () => errors.write("\n"), { once: true });
   const lines = createInterface({ input, output: errors, terminal: true });
+  // Those of a terminal that is closed, whose end comes as well.
+  lines.on("error", () => undefined);
   try {
     const shownAt = performance.now();
     for (;;) {

@@ -106,6 +106,8 @@ class Chat {
     const unsubscribe = client.models.subscribe(() => this.#look());
     this.#lines.on("line", (line) => void this.#take(line));
     this.#lines.on("SIGINT", () => this.#interrupt());
+    // Those of a terminal that is closed, whose end comes as well.
+    this.#lines.on("error", () => undefined);
     this.#lines.on("close", () => {
       this.#hasInputEnded = true;
       if (this.#isInteractive) this.#finish(EXIT.done);

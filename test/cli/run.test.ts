@@ -1,6 +1,6 @@
 /** `bedrock run` and `attach`: how they end, what they print, who is asked (docs/command-line.md). */
 import { randomUUID } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
@@ -378,29 +378,33 @@ describe("closing the terminal", () => {
     expect(await run(["attach", id], here)).toMatchObject({ code: 0, stdout: "Well.\n" });
   });
 
-  test("stops no run of a command that goes on without it", async () => {
+  test("stops no run of a command that goes on without it, to its end", async () => {
     const held = hold();
-    const running = bedrock(["run", "Go.", script(say(text("Well", held, ".")))], {
+    const tag = script(say(text("Well", held, "."), toolCall("ls", { path: "." })), say(text("Done.")));
+    const outputIn = join(system.cwd, randomUUID());
+    const running = bedrock(["run", "Go.", tag], {
       ...here,
       isTerminal: true,
-      outlivesTerminal: true,
+      outlivesTerminal: { outputIn },
     });
-    await running.shows("Well");
+    await running.shows(/[0-9a-f]{32}/);
     const id = idIn(running.stdout());
+    await held.reached;
     const family = familyOf(running.pid);
     running.kill("SIGKILL");
     await running.ended;
     expect(await stateOf(id)).toBe("llm_requesting");
     held.release();
     await vi.waitFor(() => expect(family.every(isDead)).toBe(true), 20_000);
-    expect((await person.messages(id)).at(-1)).toMatchObject({ content: [{ reason: "completed" }] });
+    expect(readFileSync(outputIn, "utf8")).toBe("Well.\nDone.\n");
   });
 
-  test.for([false, true])("while it asks decides nothing (outliving it: %s)", async (outlivesTerminal) => {
+  test.for([true, false])("while it asks decides nothing (it ends with it: %s)", async (ends) => {
+    const outputIn = join(system.cwd, randomUUID());
     const running = bedrock(["run", "Go.", script(asks(), say(text("Thanks.")))], {
       ...here,
       isTerminal: true,
-      outlivesTerminal,
+      ...(ends ? {} : { outlivesTerminal: { outputIn } }),
     });
     await running.shows("Allow it? [y/N]");
     const id = idIn(running.stdout());

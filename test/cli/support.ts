@@ -26,18 +26,22 @@ export type Options = {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly isTerminal?: boolean;
-  /** In a session of its own (`setsid`): the end of the terminal does not end it. */
-  readonly outlivesTerminal?: boolean;
+  /** In a session of its own, which the end of the terminal does not end. The file gets its standard output. */
+  readonly outlivesTerminal?: { readonly outputIn: string };
 };
 
 export function bedrock(
   args: readonly string[],
-  { url, env = {}, cwd, isTerminal = false, outlivesTerminal = false }: Options,
+  { url, env = {}, cwd, isTerminal = false, outlivesTerminal }: Options,
 ): Running {
   // Each of these decides on colours.
   const { NO_COLOR: _, FORCE_COLOR: __, CI: ___, ...inherited } = process.env;
   const command = [process.execPath, PROGRAM, ...args];
-  const line = `exec ${outlivesTerminal ? "setsid --wait " : ""}${command.map(quoted).join(" ")}`;
+  const words = command.map(quoted).join(" ");
+  const line =
+    outlivesTerminal === undefined
+      ? `exec ${words}`
+      : `exec setsid --wait sh -c ${quoted(`${words} > ${outlivesTerminal.outputIn}`)}`;
   const [program = "", ...rest] = isTerminal
     ? ["script", "--quiet", "--return", "--flush", "--command", line, "/dev/null"]
     : command;
