@@ -14,6 +14,8 @@ import { Terminal, type ProcessStreams } from "./terminal.ts";
 
 /** Seconds for which a server may be away. */
 const PATIENCE = 60;
+/** Milliseconds. */
+const LONG = 1_000_000;
 
 type OutputFlags = { readonly json?: true; readonly streamJson?: true };
 type FollowingFlags = OutputFlags & {
@@ -25,7 +27,11 @@ type FollowingFlags = OutputFlags & {
 /** What `bedrock` is: one command, and then the end of this process. */
 export async function main(env: Env, args: readonly string[]): Promise<never> {
   const { stdin: input, stdout: output, stderr: errors } = process;
-  process.exit(await runCommand(args, env, { input, output, errors }));
+  // Node ends when nothing but timers of AbortSignal is left, also in the middle of a request (exit code 13).
+  const awake = setInterval(() => undefined, LONG);
+  const code = await runCommand(args, env, { input, output, errors });
+  clearInterval(awake);
+  process.exit(code);
 }
 
 async function runCommand(args: readonly string[], env: Env, streams: ProcessStreams): Promise<ExitCode> {

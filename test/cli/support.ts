@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { expect, onTestFinished, vi } from "vitest";
 
-const PROGRAM = join(import.meta.dirname, "..", "..", "cli", "bedrock.mjs");
+const ROOT = join(import.meta.dirname, "..", "..");
 
 export type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
@@ -28,15 +28,19 @@ export type Options = {
   readonly isTerminal?: boolean;
   /** In a session of its own, which the end of the terminal does not end. The file gets its standard output. */
   readonly outlivesTerminal?: { readonly outputIn: string };
+  /** The checkout of the program; this one unless given. */
+  readonly root?: string;
+  /** A command that runs the command that follows, in another surrounding. */
+  readonly within?: readonly string[];
 };
 
 export function bedrock(
   args: readonly string[],
-  { url, env = {}, cwd, isTerminal = false, outlivesTerminal }: Options,
+  { url, env = {}, cwd, isTerminal = false, outlivesTerminal, root = ROOT, within = [] }: Options,
 ): Running {
   // Each of these decides on colours.
   const { NO_COLOR: _, FORCE_COLOR: __, CI: ___, ...inherited } = process.env;
-  const command = [process.execPath, PROGRAM, ...args];
+  const command = [...within, process.execPath, join(root, "cli", "bedrock.mjs"), ...args];
   const words = command.map(quoted).join(" ");
   const line =
     outlivesTerminal === undefined
