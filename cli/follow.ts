@@ -2,9 +2,9 @@
  * Owns: staying with a conversation until a run has ended: what is printed, who is asked for an approval, what Ctrl-C
  * does, and how long a server may be away.
  */
-import type { Client, ConversationModel, Link } from "../client/index.ts";
+import type { Client, ConversationModel, Link, Message } from "../client/index.ts";
 import type { Decision } from "./approval.ts";
-import { codeOf, EXIT, type ExitCode } from "./exit-codes.ts";
+import { codeOf, EXIT, exitCodeOf, type ExitCode } from "./exit-codes.ts";
 import { outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
 import { LinkWatch } from "./link-watch.ts";
 import type { Printer } from "./printer.ts";
@@ -55,6 +55,12 @@ export function follow(options: FollowOptions): Promise<Followed> {
   });
 }
 
+/** Above that of any message. */
+const LAST_SEQUENCE = 2 ** 31 - 1;
+
+const hasEnd = (messages: readonly { readonly type: string }[]): boolean =>
+  messages.some(({ type }) => type === "run_stop");
+
 type Asked = {
   readonly toolCallId: string;
   /** Takes the question back. */
@@ -74,6 +80,7 @@ class Following {
   #asked: Asked | null = null;
   #stopping: "interrupt" | "timeout" | null = null;
   #isOver = false;
+  #isLookingBack = false;
 
   constructor(options: FollowOptions, done: (followed: Followed) => void) {
     this.#options = options;
@@ -126,8 +133,36 @@ class Following {
     if (this.#asked !== null && this.#asked.toolCallId !== approval?.toolCall.id) this.#takeBack(this.#asked);
     printer?.print(model);
     const outcome = outcomeOf(model, messageId);
+    if (outcome !== null && messageId === null && !hasEnd(model.messages)) return this.#lookBack();
     if (outcome !== null) return this.#finish(this.#codeOf(outcome), outcome);
     if (approval !== null && this.#asked === null) this.#seeApproval(approval);
+  }
+
+  /** The last run has ended before all events that this client has: how, is read once. */
+  #lookBack(): void {
+    if (this.#isLookingBack) return;
+    this.#isLookingBack = true;
+    const { client, terminal, id } = this.#options;
+    const query = { before: String(LAST_SEQUENCE) };
+    client
+      .persist((routes) => routes.conversations[":id"].messages.$get({ param: { id }, query }))
+      .then(
+        ({ messages }) => {
+          this.#isLookingBack = false;
+          const model = client.models.conversation(id);
+          if (this.#isOver || model.kind !== "loaded") return;
+          const outcome = outcomeOf({ ...model, messages: messages as readonly Message[] }, null);
+          // Another run has begun meanwhile.
+          if (outcome === null) return;
+          if (outcome.kind !== "done" || hasEnd(messages)) return this.#finish(codeOf(outcome), outcome);
+          terminal.tell("Nothing has run in this conversation yet.", "yellow");
+          this.#finish(EXIT.usage, null);
+        },
+        (error: unknown) => {
+          terminal.tell((error as Error).message, "red");
+          this.#finish(exitCodeOf(error), null);
+        },
+      );
   }
 
   #takeBack({ question, isOpen }: Asked): void {

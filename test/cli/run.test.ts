@@ -92,6 +92,31 @@ describe("the exit code", () => {
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
+  test("of attach is that of the last run, also after its last event", async () => {
+    const failed = await run(
+      ["run", "--json", "Go.", script(fail("invalid_request_error", { message: "No." }))],
+      here,
+    );
+    const id = (JSON.parse(failed.stdout) as { conversationId: string }).conversationId;
+    const done = await person.create({ message: { text: `Go. ${script(say(text("Done.")))}` } });
+    await vi.waitFor(async () => expect((await person.messages(done)).at(-1)?.type).toBe("run_stop"), 20_000);
+    for (const [each, code] of [
+      [id, 1],
+      [done, 0],
+    ] as const) {
+      const { lastEvent } = (await person.conversation(each)) as { lastEvent: number };
+      for (const after of [[], ["--after", String(lastEvent)], ["--after", "0"]])
+        for (const format of [[], ["--json"], ["--stream-json"]])
+          expect((await run(["attach", ...after, ...format, each], here)).code).toBe(code);
+    }
+  });
+
+  test("of attach is 64 where nothing has run yet", async () => {
+    const id = await person.create();
+    const { code, stderr } = await run(["attach", id], here);
+    expect({ code, stderr }).toEqual({ code: 64, stderr: "Nothing has run in this conversation yet.\n" });
+  });
+
   test("is 69 when no server answers, with what to do", async () => {
     const { code, stderr } = await run(["run", "x"], { ...here, url: "http://127.0.0.1:1" });
     expect(code).toBe(69);
