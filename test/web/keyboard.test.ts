@@ -302,6 +302,7 @@ test("the order of the stops is that of the page, and its first one skips the li
     expect.stringMatching(/^a: Ask for more\./),
     "button: More about Ask for more.",
     "input: Show archived",
+    "input: Notify me",
     "a: API",
     "a: Steps",
     "a: Requests",
