@@ -2,6 +2,7 @@
 import { RequestError } from "@agentclientprotocol/sdk";
 import { allConversations } from "../client/all-conversations.ts";
 import {
+  makeConversation,
   newId,
   type Client,
   type Conversation,
@@ -44,10 +45,7 @@ export class Sessions {
   }
 
   async create(editor: Editor, cwd: string): Promise<Conversation> {
-    const json = { id: newId(), cwd };
-    const made = (await asked(
-      this.#client.persist((routes) => routes.conversations.$post({ json })),
-    )) as Conversation;
+    const made = await asked(makeConversation(this.#client, { id: newId(), cwd }));
     const session = this.#begin(editor, made.id, made);
     session.begin(await this.#loaded(made.id));
     return made;

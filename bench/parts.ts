@@ -3,6 +3,7 @@
  */
 import type { Product } from "../test/support/product.ts";
 import { cancels, TREES } from "./cancel.ts";
+import { firstBytes } from "./command-line.ts";
 import { recovery, type Crash } from "./crash.ts";
 import { foldTimes, steers } from "./cycles.ts";
 import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
@@ -155,6 +156,16 @@ async function* crash(product: Product, dir: string): AsyncGenerator<Row> {
   }
 }
 
+async function* commandLine(product: Product, dir: string): AsyncGenerator<Row> {
+  const { node, ...commands } = await firstBytes(product, dir, 40);
+  yield { what: "`node -e 0`", figures: spread(node, STALLS), goal: "" };
+  for (const [command, samples] of Object.entries(commands)) {
+    const ratio = (quantile(samples, 0.5) / quantile(node, 0.5)).toFixed(1);
+    const what = `\`bedrock ${command}\`, start to first byte`;
+    yield { what, figures: `${spread(samples, STALLS)}, ${ratio} × node`, goal: "250 ms" };
+  }
+}
+
 /** In the order in which they are measured. */
 export const PARTS: ReadonlyMap<string, Part> = new Map<string, Part>([
   ["rounds", rounds],
@@ -166,5 +177,6 @@ export const PARTS: ReadonlyMap<string, Part> = new Map<string, Part>([
   ["cycles", cycles],
   ["deltas", deltas],
   ["crash", crash],
+  ["command-line", commandLine],
   ...PAGE_PARTS,
 ]);

@@ -2,7 +2,7 @@
 import { Readable, Writable } from "node:stream";
 import { ndJsonStream } from "@agentclientprotocol/sdk";
 import { bridgeTo } from "../acp/bridge.ts";
-import { createClient } from "../client/index.ts";
+import { createCalls, createClient } from "../client/index.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { serverOf, type Env } from "./server.ts";
 import { startInBackground } from "./system.ts";
@@ -15,9 +15,10 @@ export async function acp(
   env: Env,
 ): Promise<ExitCode> {
   const server = serverOf(env);
-  // A server that is named is somebody else's to start.
+  // A server that is named is somebody else's to start; here it is only asked whether it serves this bridge.
   if ((env["BEDROCK_URL"] ?? "") === "")
     await startInBackground(server.url, env, (line) => terminal.tell(line));
+  else await createCalls(server).call((routes) => routes.models.$get());
   const client = createClient(server, { list: false });
   const stream = ndJsonStream(
     Writable.toWeb(output) as WritableStream<Uint8Array>,

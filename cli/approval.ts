@@ -1,4 +1,4 @@
-/** Owns: asking the person at the terminal for the approval of Restricted mode's end. The answer is No unless they say yes. */
+/** Owns: asking the person at the terminal for the approval of Restricted mode's end: No, unless they say yes. */
 import { createInterface } from "node:readline";
 import type { Approval } from "../client/outcome.ts";
 import type { ProcessStreams, Terminal } from "./terminal.ts";
@@ -10,14 +10,14 @@ export type Decision = "approve" | "deny";
 
 /**
  * @param signal somebody else has decided, or the question is void
- * @returns null: the question was taken back
+ * @returns null: the question was taken back; "nobody": the terminal was closed, and nothing is decided by that
  */
 export async function askPerson(
   { input, errors }: ProcessStreams,
   terminal: Terminal,
   { reason }: Approval,
   signal: AbortSignal,
-): Promise<Decision | null> {
+): Promise<Decision | "nobody" | null> {
   terminal.tell("The agent asks to leave Restricted mode:", "yellow");
   terminal.tell(
     reason
@@ -29,6 +29,8 @@ export async function askPerson(
   // Nothing that is printed then stands in the line of the question.
   signal.addEventListener("abort", () => errors.write("\n"), { once: true });
   const lines = createInterface({ input, output: errors, terminal: true });
+  // Those of a terminal that is closed, whose end comes as well.
+  lines.on("error", () => undefined);
   try {
     const shownAt = performance.now();
     for (;;) {
@@ -42,8 +44,8 @@ export async function askPerson(
         if (signal.aborted) end();
       });
       if (signal.aborted) return null;
-      // The input has ended: nobody says yes.
-      if (answer === null) return "deny";
+      // By Ctrl-D, which is no yes.
+      if (answer === null) return input.readableEnded ? "nobody" : "deny";
       if (performance.now() - shownAt < GUARD_MS) continue;
       return /^\s*y(es)?\s*$/i.test(answer) ? "approve" : "deny";
     }

@@ -3,11 +3,21 @@
  * that is typed as a message approves anything.
  */
 import { createInterface, cursorTo, clearLine, type Interface } from "node:readline";
-import { createClient, newId, type Client, type Conversation, type Server } from "../client/index.ts";
+import {
+  createClient,
+  makeConversation,
+  newId,
+  type Calls,
+  type Client,
+  type Conversation,
+  type Server,
+} from "../client/index.ts";
 import { describeState } from "../client/phase.ts";
-import { EXIT, exitCodeOf, type ExitCode } from "./exit-codes.ts";
+import { codeOf, EXIT, exitCodeOf, type ExitCode } from "./exit-codes.ts";
 import { readImage } from "./images.ts";
+import { insistent } from "./insist.ts";
 import { isAtWork, outcomeOf } from "../client/outcome.ts";
+import { LinkWatch } from "./link-watch.ts";
 import { Printer } from "./printer.ts";
 import { conversationOf } from "./server.ts";
 import { Terminal, type Output, type ProcessStreams } from "./terminal.ts";
@@ -17,6 +27,8 @@ export type ChatFlags = {
   readonly conversation: string | null;
   readonly cwd: string;
   readonly model: string | null;
+  /** Seconds for which the server may be away where nobody is at the terminal. */
+  readonly patience: number;
 };
 
 const HELP = `A line is a message. While the agent works it joins the next request (steer).
@@ -34,17 +46,17 @@ const HELP = `A line is a message. While the agent works it joins the next reque
 export async function chat(streams: ProcessStreams, server: Server, flags: ChatFlags): Promise<ExitCode> {
   const client = createClient(server, { list: false });
   try {
-    const conversation = await conversationFor(client, flags);
-    return await new Chat(streams, client, conversation).end;
+    const calls = insistent(client, { terminal: new Terminal(streams) });
+    const conversation = await conversationFor(calls, flags);
+    return await new Chat(streams, client, conversation, flags.patience).end;
   } finally {
     client.end();
   }
 }
 
-async function conversationFor(client: Client, flags: ChatFlags): Promise<Conversation> {
-  if (flags.conversation !== null) return conversationOf(client, flags.conversation);
-  const json = { id: newId(), cwd: flags.cwd, ...(flags.model === null ? {} : { model: flags.model }) };
-  return (await client.call((routes) => routes.conversations.$post({ json }))) as Conversation;
+function conversationFor(calls: Calls, { conversation, cwd, model }: ChatFlags): Promise<Conversation> {
+  if (conversation !== null) return conversationOf(calls, conversation);
+  return makeConversation(calls, { id: newId(), cwd, ...(model === null ? {} : { model }) });
 }
 
 class Chat {
@@ -55,6 +67,7 @@ class Chat {
   readonly #lines: Interface;
   readonly #isInteractive: boolean;
   readonly #printer: Printer;
+  readonly #link: LinkWatch;
   /** Images for the next message. */
   #images: string[] = [];
   /** Without a terminal: lines that were read, which wait for the run before. */
@@ -67,11 +80,8 @@ class Chat {
   #code: ExitCode = EXIT.done;
   #finish: (code: ExitCode) => void = () => undefined;
 
-  constructor(
-    streams: ProcessStreams,
-    client: Client,
-    { id, lastEvent, mode, title, ...rest }: Conversation,
-  ) {
+  constructor(streams: ProcessStreams, client: Client, conversation: Conversation, patience: number) {
+    const { id, lastEvent, mode, title } = conversation;
     this.#client = client;
     this.#id = id;
     this.#isInteractive = streams.input.isTTY && streams.output.isTTY;
@@ -86,13 +96,18 @@ class Chat {
       this.#isInteractive ? { input, output: this.#above(output), errors: this.#above(errors) } : streams,
     );
     this.#printer = new Printer(this.#terminal, { from: 0, without: null });
+    this.#link = new LinkWatch(this.#terminal, this.#isInteractive ? null : patience * 1000, () =>
+      this.#finish(EXIT.unreachable),
+    );
     this.#terminal.tell(`${id} · ${mode.toUpperCase()} · ${title}`, "dim");
     if (this.#isInteractive) this.#terminal.tell("/help says what else there is.", "dim");
-    client.open(id, { conversation: { id, lastEvent, mode, title, ...rest }, after: lastEvent });
+    client.open(id, { conversation, after: lastEvent });
     this.end = new Promise((resolve) => (this.#finish = resolve));
     const unsubscribe = client.models.subscribe(() => this.#look());
     this.#lines.on("line", (line) => void this.#take(line));
     this.#lines.on("SIGINT", () => this.#interrupt());
+    // Those of a terminal that is closed, whose end comes as well.
+    this.#lines.on("error", () => undefined);
     this.#lines.on("close", () => {
       this.#hasInputEnded = true;
       if (this.#isInteractive) this.#finish(EXIT.done);
@@ -100,6 +115,7 @@ class Chat {
     });
     void this.end.then(() => {
       unsubscribe();
+      this.#link.end();
       this.#lines.close();
       if (this.#isInteractive) this.#terminal.tell(`It goes on with: bedrock chat ${id}`);
     });
@@ -126,6 +142,7 @@ class Chat {
 
   #look(): void {
     const { models } = this.#client;
+    this.#link.see(models.link);
     if (models.link.kind === "unauthorized") return this.#finish(EXIT.unauthorized);
     const model = models.conversation(this.#id);
     if (model.kind === "gone") {
@@ -138,6 +155,7 @@ class Chat {
     if (state.kind === "awaiting_mode_approval" && this.#toldApproval !== state.toolCall.id) {
       this.#toldApproval = state.toolCall.id;
       this.#terminal.tell(`The agent asks to leave Restricted mode: ${state.reason}`, "yellow");
+      if (!this.#isInteractive) return this.#waits();
       this.#terminal.tell("If you allow it, its commands have your rights. /approve or /deny");
     }
     const phase = isAtWork(state) ? `${describeState(state)} ` : "";
@@ -149,6 +167,15 @@ class Chat {
     this.#next();
   }
 
+  /** Nobody is there to decide, and a line that was written before the question decides nothing. */
+  #waits(): void {
+    this.#terminal.tell(`Allow it with: bedrock approve ${this.#id}`);
+    this.#terminal.tell(`Deny it with:  bedrock deny ${this.#id}`);
+    const rest = this.#waiting.length;
+    if (rest > 0) this.#terminal.tell(`${rest} more ${rest === 1 ? "line was" : "lines were"} not sent.`);
+    this.#finish(EXIT.waits);
+  }
+
   /** Without a terminal a line waits until the run of the line before has ended. */
   #next(): void {
     if (this.#isInteractive || this.#isObeying) return;
@@ -156,14 +183,9 @@ class Chat {
     if (this.#lastSent !== null) {
       if (model.kind !== "loaded") return;
       const outcome = outcomeOf(model, this.#lastSent);
-      if (outcome === null) {
-        // Nobody is there to decide.
-        if (model.conversation.state.kind === "awaiting_mode_approval" && this.#hasInputEnded)
-          this.#finish(EXIT.waits);
-        return;
-      }
+      if (outcome === null) return;
       this.#lastSent = null;
-      if (outcome.kind !== "done") this.#code = EXIT.failed;
+      if (outcome.kind !== "done") this.#code = codeOf(outcome);
     }
     const line = this.#waiting.shift();
     if (line !== undefined) void this.#obey(line);

@@ -1,7 +1,7 @@
 /** Owns: the commands that do one thing to conversations and end: list, new, send, cancel, decide, mode, wrap up. */
 import { allConversations } from "../client/all-conversations.ts";
 import { describeState } from "../client/phase.ts";
-import { newId, type Calls } from "../client/index.ts";
+import { makeConversation, newId, type Calls } from "../client/index.ts";
 import type { Decision } from "./approval.ts";
 import { UsageError } from "./exit-codes.ts";
 import { readImage } from "./images.ts";
@@ -52,7 +52,7 @@ export async function create({ terminal, calls, isJson }: Context, options: NewO
     ...(title === null ? {} : { title }),
     ...(from === null ? {} : { continuedFrom: { id: from, seed } }),
   };
-  const made = await calls.persist((routes) => routes.conversations.$post({ json }));
+  const made = await makeConversation(calls, json);
   terminal.data(isJson ? JSON.stringify(made) : made.id);
 }
 

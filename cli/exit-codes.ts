@@ -1,5 +1,6 @@
 /** Owns: the exit codes of the command line (docs/command-line.md), and the code of an error. */
 import { Refused, Unreachable } from "../client/index.ts";
+import { StartError } from "../local/start-error.ts";
 import type { Outcome } from "../client/outcome.ts";
 
 export const EXIT = {
@@ -24,7 +25,7 @@ export class UsageError extends Error {
 /** The code of a command that ended by an error. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof UsageError) return EXIT.usage;
-  if (error instanceof Unreachable) return EXIT.unreachable;
+  if (error instanceof Unreachable || error instanceof StartError) return EXIT.unreachable;
   if (!(error instanceof Refused)) return EXIT.failed;
   const { code, status } = error.problem;
   if (code === "unauthorized") return EXIT.unauthorized;

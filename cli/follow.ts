@@ -2,17 +2,18 @@
  * Owns: staying with a conversation until a run has ended: what is printed, who is asked for an approval, what Ctrl-C
  * does, and how long a server may be away.
  */
-import type { Client, ConversationModel, Link } from "../client/index.ts";
+import type { Client, ConversationModel, Link, Message } from "../client/index.ts";
 import type { Decision } from "./approval.ts";
-import { codeOf, EXIT, type ExitCode } from "./exit-codes.ts";
+import { codeOf, EXIT, exitCodeOf, type ExitCode } from "./exit-codes.ts";
 import { outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
+import { LinkWatch } from "./link-watch.ts";
 import type { Printer } from "./printer.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What becomes of a run that asks for an approval. */
 export type OnApproval = "ask" | "exit" | "deny" | "wait";
 
-export type Ask = (approval: Approval, signal: AbortSignal) => Promise<Decision | null>;
+export type Ask = (approval: Approval, signal: AbortSignal) => Promise<Decision | "nobody" | null>;
 
 export type FollowOptions = {
   readonly client: Client;
@@ -23,7 +24,10 @@ export type FollowOptions = {
   /** Null: nothing is printed as it comes. */
   readonly printer: Printer | null;
   readonly onApproval: OnApproval;
-  /** Asks the person at the terminal; resolves with null when the signal takes the question back. */
+  /**
+   * Asks the person at the terminal; resolves with null when the signal takes the question back, with "nobody" when the
+   * terminal is closed.
+   */
   readonly ask: Ask;
   /** Milliseconds for which the server may be away. */
   readonly patience: number;
@@ -31,6 +35,8 @@ export type FollowOptions = {
   readonly timeout: number | null;
   /** Whether Ctrl-C stops the run; otherwise it ends the watching. */
   readonly stopsRun: boolean;
+  /** Ctrl-C was pressed before. */
+  readonly isInterrupted: boolean;
 };
 
 export type Followed = {
@@ -49,6 +55,12 @@ export function follow(options: FollowOptions): Promise<Followed> {
   });
 }
 
+/** Above that of any message. */
+const LAST_SEQUENCE = 2 ** 31 - 1;
+
+const hasEnd = (messages: readonly { readonly type: string }[]): boolean =>
+  messages.some(({ type }) => type === "run_stop");
+
 type Asked = {
   readonly toolCallId: string;
   /** Takes the question back. */
@@ -63,20 +75,25 @@ class Following {
   readonly #unsubscribe: () => void;
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #onInterrupt = (): void => this.#interrupt();
-  #lostTimer: NodeJS.Timeout | null = null;
+  readonly #link: LinkWatch;
   /** The approval that was dealt with. */
   #asked: Asked | null = null;
   #stopping: "interrupt" | "timeout" | null = null;
   #isOver = false;
+  #isLookingBack = false;
 
   constructor(options: FollowOptions, done: (followed: Followed) => void) {
     this.#options = options;
     this.#done = done;
-    const { client, timeout } = options;
+    const { client, terminal, patience, timeout, isInterrupted } = options;
+    this.#link = new LinkWatch(terminal, patience, () => this.#finish(EXIT.unreachable, null));
     this.#unsubscribe = client.models.subscribe(() => this.#look());
     process.on("SIGINT", this.#onInterrupt);
     if (timeout !== null) this.#timers.add(setTimeout(() => this.#stop("timeout"), timeout));
-    queueMicrotask(() => this.#look());
+    queueMicrotask(() => {
+      if (isInterrupted) this.#interrupt();
+      this.#look();
+    });
   }
 
   end(): void {
@@ -84,7 +101,7 @@ class Following {
     this.#unsubscribe();
     process.off("SIGINT", this.#onInterrupt);
     for (const timer of this.#timers) clearTimeout(timer);
-    if (this.#lostTimer !== null) clearTimeout(this.#lostTimer);
+    this.#link.end();
     this.#asked?.question.abort();
   }
 
@@ -96,27 +113,11 @@ class Following {
 
   #seeLink(link: Link): void {
     if (this.#isOver) return;
-    const { terminal, patience } = this.#options;
-    switch (link.kind) {
-      case "connecting":
-        return;
-      case "unauthorized":
-        terminal.tell("The server asks for another token. Set BEDROCK_TOKEN or BEDROCK_TOKEN_FILE.", "red");
-        return this.#finish(EXIT.unauthorized, null);
-      case "connected":
-        if (this.#lostTimer === null) return;
-        clearTimeout(this.#lostTimer);
-        this.#lostTimer = null;
-        terminal.tell("Connected again.", "dim");
-        return;
-      case "lost":
-        if (this.#lostTimer !== null) return;
-        terminal.tell(`${link.reason} Trying again …`, "yellow");
-        this.#lostTimer = setTimeout(() => {
-          terminal.tell("The server is still away. What it does goes on.", "red");
-          this.#finish(EXIT.unreachable, null);
-        }, patience);
-    }
+    this.#link.see(link);
+    if (link.kind !== "unauthorized") return;
+    const { terminal } = this.#options;
+    terminal.tell("The server asks for another token. Set BEDROCK_TOKEN or BEDROCK_TOKEN_FILE.", "red");
+    this.#finish(EXIT.unauthorized, null);
   }
 
   #seeModel(model: ConversationModel): void {
@@ -132,8 +133,36 @@ class Following {
     if (this.#asked !== null && this.#asked.toolCallId !== approval?.toolCall.id) this.#takeBack(this.#asked);
     printer?.print(model);
     const outcome = outcomeOf(model, messageId);
+    if (outcome !== null && messageId === null && !hasEnd(model.messages)) return this.#lookBack();
     if (outcome !== null) return this.#finish(this.#codeOf(outcome), outcome);
     if (approval !== null && this.#asked === null) this.#seeApproval(approval);
+  }
+
+  /** The last run has ended before all events that this client has: how, is read once. */
+  #lookBack(): void {
+    if (this.#isLookingBack) return;
+    this.#isLookingBack = true;
+    const { client, terminal, id } = this.#options;
+    const query = { before: String(LAST_SEQUENCE) };
+    client
+      .persist((routes) => routes.conversations[":id"].messages.$get({ param: { id }, query }))
+      .then(
+        ({ messages }) => {
+          this.#isLookingBack = false;
+          const model = client.models.conversation(id);
+          if (this.#isOver || model.kind !== "loaded") return;
+          const outcome = outcomeOf({ ...model, messages: messages as readonly Message[] }, null);
+          // Another run has begun meanwhile.
+          if (outcome === null) return;
+          if (outcome.kind !== "done" || hasEnd(messages)) return this.#finish(codeOf(outcome), outcome);
+          terminal.tell("Nothing has run in this conversation yet.", "yellow");
+          this.#finish(EXIT.usage, null);
+        },
+        (error: unknown) => {
+          terminal.tell((error as Error).message, "red");
+          this.#finish(exitCodeOf(error), null);
+        },
+      );
   }
 
   #takeBack({ question, isOpen }: Asked): void {
@@ -164,7 +193,8 @@ class Following {
       case "ask":
         void this.#options.ask(approval, question.signal).then((decision) => {
           asked.isOpen = false;
-          if (decision !== null) this.#decide(decision, toolCallId);
+          if (decision === "nobody") this.#finish(EXIT.waits, null);
+          else if (decision !== null) this.#decide(decision, toolCallId);
         });
     }
   }

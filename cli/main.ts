@@ -6,6 +6,7 @@ import { askPerson } from "./approval.ts";
 import { completionFor, SHELLS, type Shell } from "./completion.ts";
 import { EXIT, exitCodeOf, UsageError, type ExitCode } from "./exit-codes.ts";
 import type { Ask, OnApproval } from "./follow.ts";
+import { insistent } from "./insist.ts";
 import { collected, eventNumber, positive } from "./options.ts";
 import type { Format } from "./run.ts";
 import { serverOf, type Env } from "./server.ts";
@@ -13,6 +14,8 @@ import { Terminal, type ProcessStreams } from "./terminal.ts";
 
 /** Seconds for which a server may be away. */
 const PATIENCE = 60;
+/** Milliseconds. */
+const LONG = 1_000_000;
 
 type OutputFlags = { readonly json?: true; readonly streamJson?: true };
 type FollowingFlags = OutputFlags & {
@@ -24,7 +27,11 @@ type FollowingFlags = OutputFlags & {
 /** What `bedrock` is: one command, and then the end of this process. */
 export async function main(env: Env, args: readonly string[]): Promise<never> {
   const { stdin: input, stdout: output, stderr: errors } = process;
-  process.exit(await runCommand(args, env, { input, output, errors }));
+  // Node ends when nothing but timers of AbortSignal is left, also in the middle of a request (exit code 13).
+  const awake = setInterval(() => undefined, LONG);
+  const code = await runCommand(args, env, { input, output, errors });
+  clearInterval(awake);
+  process.exit(code);
 }
 
 async function runCommand(args: readonly string[], env: Env, streams: ProcessStreams): Promise<ExitCode> {
@@ -91,7 +98,7 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
   const json = () => new Option("--json", "one JSON object on standard output");
   const context = (flags: OutputFlags) => ({
     terminal,
-    calls: createCalls(serverOf(env)),
+    calls: insistent(createCalls(serverOf(env)), { terminal }),
     isJson: flags.json === true,
   });
   const ask: Ask = (approval, signal) => askPerson(streams, terminal, approval, signal);
@@ -173,11 +180,17 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
     .argument("[id]", "a conversation; a new one unless given")
     .option("--cwd <directory>", "of a new conversation", process.cwd())
     .option("--model <id>", "of a new conversation")
-    .action(async (id: string | undefined, flags: { readonly cwd: string; readonly model?: string }) => {
-      const { chat } = await import("./chat.ts");
-      const options = { conversation: id ?? null, cwd: flags.cwd, model: flags.model ?? null };
-      end(await chat(streams, serverOf(env), options));
-    });
+    .option("--patience <seconds>", "without a terminal: how long the server may be away", positive, PATIENCE)
+    .action(
+      async (
+        id: string | undefined,
+        flags: { readonly cwd: string; readonly model?: string; readonly patience: number },
+      ) => {
+        const { chat } = await import("./chat.ts");
+        const { cwd, model = null, patience } = flags;
+        end(await chat(streams, serverOf(env), { conversation: id ?? null, cwd, model, patience }));
+      },
+    );
 
   withFollowing(program.command("attach"))
     .summary("follows a conversation until its run ends")

@@ -11,28 +11,31 @@ import type { Terminal } from "./terminal.ts";
 const OUTPUT_LINES = 20;
 const DIFF_LINES = 40;
 
-/** Messages from a sequence on, without the one that the person has just written. */
-export type Wanted = { readonly from: number; readonly without: string | null };
+/** Messages from a sequence or from the last run on, without the one that the person has just written. */
+export type Wanted = { readonly from: number | "last run"; readonly without: string | null };
 
 type Shown = { readonly kind: "begun" | "ended"; readonly outputLength: number; readonly lines: number };
 
 export class Printer {
   readonly #terminal: Terminal;
   readonly #transcript = new Transcript();
-  readonly #wanted: Wanted;
+  /** Null: not known before the conversation has loaded. */
+  #from: number | null;
+  readonly #without: string | null;
   /** Code units of the texts that were printed. */
   readonly #texts = new Map<string, number>();
   readonly #calls = new Map<string, Shown>();
   readonly #others = new Set<string>();
 
-  constructor(terminal: Terminal, wanted: Wanted) {
+  constructor(terminal: Terminal, { from, without }: Wanted) {
     this.#terminal = terminal;
-    this.#wanted = wanted;
+    this.#from = from === "last run" ? null : from;
+    this.#without = without;
   }
 
   print({ messages, answer, output, conversation }: LoadedConversation): void {
-    const { from, without } = this.#wanted;
-    const wanted = messages.filter(({ id, sequence }) => sequence >= from && id !== without);
+    const from = (this.#from ??= lastRunIn(messages));
+    const wanted = messages.filter(({ id, sequence }) => sequence >= from && id !== this.#without);
     const rows = [...this.#transcript.rowsOf(wanted), ...liveRowsOf(answer)];
     for (const row of rows) this.#printRow(row, output, conversation.cwd);
   }
@@ -147,6 +150,12 @@ export class Printer {
     const seconds = `${(durationMs / 1000).toFixed(1)} s`;
     this.#terminal.tell(isDone ? `  ✓ ${seconds}` : `  ✗ ${status} · ${seconds}`, isDone ? "green" : "red");
   }
+}
+
+/** The sequence of the last message that began a run. */
+function lastRunIn(messages: LoadedConversation["messages"]): number {
+  const root = messages.findLast(({ type, id, cycleId }) => type === "user" && id === cycleId);
+  return root?.sequence ?? messages[0]?.sequence ?? 0;
 }
 
 /** "▸ npm test", "▸ write notes.txt", "▸ Searched: TODO". */

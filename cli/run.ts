@@ -1,15 +1,17 @@
 /** Owns: `bedrock run` and `bedrock attach`: one run from its message, or from where it is, to its end. */
 import {
   createClient,
+  makeConversation,
   newId,
   type Client,
   type Conversation,
-  type LoadedConversation,
+  type ConversationModel,
 } from "../client/index.ts";
 import type { Server } from "../client/index.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { follow, type Ask, type Followed, type OnApproval } from "./follow.ts";
 import { readImage } from "./images.ts";
+import { insistent } from "./insist.ts";
 import { Printer } from "./printer.ts";
 import { conversationOf } from "./server.ts";
 import type { Terminal } from "./terminal.ts";
@@ -41,35 +43,66 @@ export async function run(terminal: Terminal, server: Server, flags: RunFlags): 
   const images = flags.images.map(readImage);
   const message = { id: messageId, text: flags.prompt, ...(images.length === 0 ? {} : { images }) };
   const client = clientFor(terminal, server, flags.format);
+  const early = earlyInterrupt(terminal);
   try {
-    let conversation: Conversation;
-    if (flags.conversation === null) {
-      const json = {
-        id: newId(),
-        cwd: flags.cwd,
-        message,
-        ...(flags.model === null ? {} : { model: flags.model }),
-      };
-      conversation = (await client.call((routes) => routes.conversations.$post({ json }))) as Conversation;
-      // All of it is of this command, from its first event on.
-      client.open(conversation.id, { conversation, after: 0 });
-    } else {
-      conversation = await conversationOf(client, flags.conversation);
-      const { id, lastEvent } = conversation;
-      client.open(id, { conversation, after: lastEvent });
-      await client.call((routes) =>
-        routes.conversations[":id"].messages.$post({ param: { id }, json: message }),
-      );
-    }
-    const { id, mode } = conversation;
+    const { id, mode } = await sent(client, terminal, message, flags);
     if (flags.format === "text") terminal.tell(`${id} · ${mode.toUpperCase()}`, "dim");
     // The person knows what they have said.
     const printer = flags.format === "text" ? new Printer(terminal, { from: 0, without: messageId }) : null;
-    return await stay(client, terminal, id, { ...flags, messageId, printer, stopsRun: true });
+    const isInterrupted = early.end();
+    return await stay(client, terminal, id, { ...flags, messageId, printer, stopsRun: true, isInterrupted });
   } finally {
+    early.end();
     client.end();
     await terminal.flush();
   }
+}
+
+type Message = { readonly id: string; readonly text: string };
+
+/** Sends the message, to a new conversation or one that there is, and opens that. */
+async function sent(
+  client: Client,
+  terminal: Terminal,
+  message: Message,
+  { conversation: given, cwd, model, patience }: RunFlags,
+): Promise<Conversation> {
+  if (given === null) {
+    const json = { id: newId(), cwd, message, ...(model === null ? {} : { model }) };
+    const doubt = `If it has begun all the same, it goes on. Look with: bedrock attach ${json.id}`;
+    const calls = insistent(client, { terminal, patience: patience * 1000, doubt });
+    const conversation = await makeConversation(calls, json);
+    // All of it is of this command, from its first event on.
+    client.open(conversation.id, { conversation, after: 0 });
+    return conversation;
+  }
+  const conversation = await conversationOf(client, given);
+  const { id, lastEvent } = conversation;
+  client.open(id, { conversation, after: lastEvent });
+  const doubt = `If the message has arrived all the same, the agent works on it. Look with: bedrock attach ${id}`;
+  await insistent(client, { terminal, patience: patience * 1000, doubt }).persist((routes) =>
+    routes.conversations[":id"].messages.$post({ param: { id }, json: message }),
+  );
+  return conversation;
+}
+
+/** Ctrl-C before the server has answered, which is carried out afterwards. A second one ends this process. */
+function earlyInterrupt(terminal: Terminal): { readonly end: () => boolean } {
+  let isInterrupted = false;
+  const hear = (): void => {
+    isInterrupted = true;
+    terminal.tell(
+      "Stopping, as soon as the server has answered. Once more ends this command alone.",
+      "yellow",
+    );
+  };
+  process.once("SIGINT", hear);
+  return {
+    end: () => {
+      process.off("SIGINT", hear);
+      return isInterrupted;
+    },
+  };
 }
 
 export type AttachFlags = FollowFlags & {
@@ -86,9 +119,10 @@ export async function attach(terminal: Terminal, server: Server, flags: AttachFl
     const { id } = conversation;
     if (flags.after === null) client.open(id);
     else client.open(id, { conversation, after: flags.after });
-    const from = flags.format === "text" && flags.after === null ? await lastRunIn(client, id) : 0;
+    const from = flags.after === null ? ("last run" as const) : 0;
     const printer = flags.format === "text" ? new Printer(terminal, { from, without: null }) : null;
-    return await stay(client, terminal, id, { ...flags, messageId: null, printer, stopsRun: false });
+    const options = { ...flags, messageId: null, printer, stopsRun: false, isInterrupted: false };
+    return await stay(client, terminal, id, options);
   } finally {
     client.end();
     await terminal.flush();
@@ -104,30 +138,15 @@ function clientFor(terminal: Terminal, server: Server, format: Format): Client {
   });
 }
 
-/** The sequence of the last message that began a run. */
-function lastRunIn({ models }: Client, id: string): Promise<number> {
-  return new Promise((resolve) => {
-    const look = (): void => {
-      const model = models.conversation(id);
-      if (model.kind === "loading" && models.link.kind !== "unauthorized") return;
-      unsubscribe();
-      const messages = model.kind === "loaded" ? model.messages : [];
-      const root = messages.findLast(({ type, id, cycleId }) => type === "user" && id === cycleId);
-      resolve(root?.sequence ?? messages[0]?.sequence ?? 0);
-    };
-    const unsubscribe = models.subscribe(look);
-    look();
-  });
-}
-
 type StayOptions = FollowFlags & {
   readonly messageId: string | null;
   readonly printer: Printer | null;
   readonly stopsRun: boolean;
+  readonly isInterrupted: boolean;
 };
 
 async function stay(client: Client, terminal: Terminal, id: string, options: StayOptions): Promise<ExitCode> {
-  const { format, onApproval, ask, patience, timeout, messageId, printer, stopsRun } = options;
+  const { format, onApproval, ask, patience, timeout, messageId, printer, stopsRun, isInterrupted } = options;
   const followed = await follow({
     client,
     terminal,
@@ -139,33 +158,32 @@ async function stay(client: Client, terminal: Terminal, id: string, options: Sta
     patience: patience * 1000,
     timeout: timeout === null ? null : timeout * 1000,
     stopsRun,
+    isInterrupted,
   });
   terminal.endLine();
   const model = client.models.conversation(id);
-  if (format === "json" && model.kind === "loaded") terminal.data(JSON.stringify(reportOf(model, followed)));
+  if (format === "json") terminal.data(JSON.stringify({ ...endingOf(id, followed), ...shownOf(model) }));
   tellEnd(terminal, id, followed);
   return followed.code;
 }
 
-/** docs/command-line.md, `--json`. */
-function reportOf({ conversation, messages }: LoadedConversation, { code, outcome }: Followed): object {
-  const { id, title, cwd, mode, state, usage } = conversation;
+/** The report of `--json` (docs/command-line.md): how the command ended, and what is known of the conversation. */
+const endingOf = (id: string, { code, outcome }: Followed): object => ({
+  conversationId: id,
+  outcome: outcome?.kind ?? OUTCOMES[code] ?? "failed",
+  exitCode: code,
+});
+
+function shownOf(model: ConversationModel): object {
+  if (model.kind !== "loaded") return {};
+  const { conversation, messages } = model;
+  const { title, cwd, mode, state, usage } = conversation;
   const answer = messages.findLast(({ type }) => type === "agent");
   const text =
     answer?.type === "agent"
       ? answer.content.map(({ text }) => (typeof text === "string" ? text : "")).join("")
       : "";
-  return {
-    conversationId: id,
-    outcome: outcome?.kind ?? OUTCOMES[code] ?? "failed",
-    exitCode: code,
-    text,
-    title,
-    cwd,
-    mode,
-    state,
-    usage,
-  };
+  return { text, title, cwd, mode, state, usage };
 }
 
 /** Of a command that ended before the run. */

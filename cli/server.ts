@@ -6,14 +6,26 @@ import { UsageError } from "./exit-codes.ts";
 
 export type Env = Readonly<{ [name: string]: string | undefined }>;
 
-const DEFAULT_URL = "http://127.0.0.1:3000";
-
-/** @throws UsageError */
+/** The one that is named, or the one that `bedrock start` starts with the same settings. @throws UsageError */
 export function serverOf(env: Env): Server {
-  const given = settingOf(env, "BEDROCK_URL") ?? DEFAULT_URL;
+  const given = settingOf(env, "BEDROCK_URL");
+  if (given === null) return { url: urlHere(env), token: tokenOf(env) ?? settingOf(env, "API_TOKEN") };
   if (!/^https?:\/\/[^/]+/.test(given) || !URL.canParse(given))
-    throw new UsageError(`BEDROCK_URL is no address of a server: ${given}. It looks like ${DEFAULT_URL}.`);
+    throw new UsageError(
+      `BEDROCK_URL is no address of a server: ${given}. It looks like http://127.0.0.1:3000.`,
+    );
+  // The token of a server here is not for one elsewhere.
   return { url: given.replace(/\/+$/, ""), token: tokenOf(env) };
+}
+
+/** By HOST and PORT, as config.ts reads them. An address that nobody can connect to stands for all of this machine. */
+function urlHere(env: Env): string {
+  const host = settingOf(env, "HOST") ?? "127.0.0.1";
+  const port = settingOf(env, "PORT") ?? "0";
+  const name = /^(0\.0\.0\.0|\[?::\]?)$/.test(host) ? "127.0.0.1" : host;
+  const url = `http://${name.includes(":") && !name.startsWith("[") ? `[${name}]` : name}:${port === "0" ? "3000" : port}`;
+  if (!URL.canParse(url)) throw new UsageError(`HOST and PORT are no address: ${url}.`);
+  return url;
 }
 
 /** Null: it is not set, or empty. */

@@ -1,13 +1,16 @@
 /** Owns: starting and stopping the system on this machine: in this terminal, or in the background for an editor. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, openSync } from "node:fs";
+import { closeSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { loadConfig } from "../config.ts";
-import { dataFolders, holderOfData } from "../local/data-dir.ts";
-import { isRunning } from "../local/process-identity.ts";
-import { EXIT, type ExitCode } from "./exit-codes.ts";
+import { ConfigError, loadConfig } from "../config.ts";
+import { announcedUrl, dataFolders, holderOfData, makeFolders, type DataFolders } from "../local/data-dir.ts";
+import { lock } from "../local/lock.ts";
+import { openLog } from "../local/managed-process.ts";
+import { isRunning, type ProcessIdentity } from "../local/process-identity.ts";
+import { StartError } from "../local/start-error.ts";
+import { EXIT, UsageError, type ExitCode } from "./exit-codes.ts";
 import type { Env } from "./server.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -17,10 +20,11 @@ const SYSTEM = ["local/run.mjs", "local/main.ts"];
 /** Milliseconds. The first start may have to build the Temporal server. */
 const READY_WITHIN = 600_000;
 const STOPS_WITHIN = 15_000;
+const ANSWERS_WITHIN = 3_000;
 
 /** `npm start` in this checkout, with this terminal. */
 export async function startHere(env: Env): Promise<ExitCode> {
-  const options = { cwd: ROOT, stdio: "inherit" as const, env };
+  const options = { cwd: ROOT, stdio: "inherit" as const, env: ofSystem(env) };
   if ((await exitOf(spawn(process.execPath, SETUP, options))) !== 0) return EXIT.failed;
   // As under npm: it stops when this process has ended, and counts a signal that comes from both as one.
   const child = spawn(process.execPath, [...SYSTEM, `--ends-with=${process.pid}`], options);
@@ -29,35 +33,98 @@ export async function startHere(env: Env): Promise<ExitCode> {
 }
 
 /**
- * Starts it for good: it goes on when this process and the editor have ended. Does nothing if a server answers.
+ * Starts it for good: it goes on when this process and the editor have ended. Does nothing if a server answers. Of
+ * several editors that come at once, one starts it, and the others wait for that.
  *
  * @param tell says what is going on
- * @throws Error with the file that says why it did not start
+ * @throws StartError
  */
 export async function startInBackground(url: string, env: Env, tell: (line: string) => void): Promise<void> {
-  if (await isReady(url)) return;
-  const { logDir } = dataFolders(loadConfig(env).dataDir);
-  mkdirSync(logDir, { recursive: true });
-  const file = join(logDir, "background.log");
-  tell(`No server answers at ${url}: starting Bedrock in the background (its output is in ${file}) …`);
-  const log = openSync(file, "w");
-  const options = { cwd: ROOT, stdio: ["ignore" as const, log, log], env, detached: true };
-  if ((await exitOf(spawn(process.execPath, SETUP, options))) !== 0) throw new Error(`See ${file}.`);
-  const child = spawn(process.execPath, SYSTEM, options);
-  child.unref();
+  if ((await answerAt(url)) === "ready") return;
+  const folders = foldersOf(env);
+  makeFolders(folders);
+  const mine = await lock(join(folders.runDir, "background.lock"), () =>
+    tell("Bedrock is being started by another editor …"),
+  );
+  try {
+    const answer = await answerAt(url);
+    if (answer === "ready") return;
+    if (answer === "another program")
+      throw new StartError(
+        `Another program answers at ${url}. Stop it, or set PORT to another port, or BEDROCK_URL to a server of Bedrock.`,
+      );
+    const holder = holderOfData(folders);
+    if (holder !== null && (await becomesReady(url, holder, folders))) return;
+    await start(url, env, folders, tell);
+  } finally {
+    mine.release();
+  }
+}
+
+async function start(
+  url: string,
+  env: Env,
+  folders: DataFolders,
+  tell: (line: string) => void,
+): Promise<void> {
+  const { log, fd, from } = openLog(join(folders.logDir, "background.log"));
+  tell(`No server answers at ${url}: starting Bedrock in the background (its output is in ${log}) …`);
+  const options = {
+    ...{ cwd: ROOT, stdio: ["ignore" as const, fd, fd], detached: true },
+    env: { ...ofSystem(env), PORT: new URL(url).port },
+  };
+  const failed = (): StartError => new StartError(`Bedrock did not start. ${lastWords(log, from)}`);
+  try {
+    if ((await exitOf(spawn(process.execPath, SETUP, options))) !== 0) throw failed();
+    const child = spawn(process.execPath, SYSTEM, options);
+    child.unref();
+    const until = performance.now() + READY_WITHIN;
+    while ((await answerAt(url)) !== "ready") {
+      if (child.exitCode !== null || child.signalCode !== null || performance.now() > until) throw failed();
+      await pause(200);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Without what is for clients: the agent's commands can read the environment of each of the system's processes. */
+function ofSystem(env: Env): NodeJS.ProcessEnv {
+  const { BEDROCK_TOKEN: _, BEDROCK_TOKEN_FILE: __, ...settings } = env;
+  return settings;
+}
+
+/** Waits for a system that somebody else has started; false: it has ended. */
+async function becomesReady(url: string, holder: ProcessIdentity, folders: DataFolders): Promise<boolean> {
+  const who = `Bedrock runs with the data in ${folders.dataDir} (process ${holder.pid})`;
   const until = performance.now() + READY_WITHIN;
-  while (!(await isReady(url))) {
-    if (child.exitCode !== null || performance.now() > until)
-      throw new Error(`Bedrock did not start. See ${file}.`);
+  while ((await answerAt(url)) !== "ready") {
+    const elsewhere = announcedUrl(folders);
+    if (elsewhere !== null && elsewhere !== url)
+      throw new StartError(`${who} at ${elsewhere}, not at ${url}. Set BEDROCK_URL=${elsewhere}`);
+    if (!isRunning(holder)) return false;
+    if (performance.now() > until) throw new StartError(`${who}, and does not become ready.`);
     await pause(200);
   }
+  return true;
+}
+
+/** What it has printed since, without the news of its progress. */
+function lastWords(log: string, from: number): string {
+  const lines = readFileSync(log)
+    .subarray(from)
+    .toString()
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !/( …|, \d+ s)$/.test(line) && !/ … \d+ s$/.test(line));
+  return `${lines.slice(-12).join("\n")}\nAll of its output: ${log}`;
 }
 
 /** Stops the system that uses this DATA_DIR, and everything that it started. */
 export async function stop(terminal: Terminal, env: Env): Promise<ExitCode> {
-  const holder = holderOfData(dataFolders(loadConfig(env).dataDir));
+  const folders = foldersOf(env);
+  const holder = holderOfData(folders);
   if (holder === null) {
-    terminal.tell("Nothing runs here.");
+    terminal.tell(`Nothing runs with the data in ${folders.dataDir}.`);
     return EXIT.done;
   }
   process.kill(holder.pid, "SIGTERM");
@@ -73,11 +140,33 @@ export async function stop(terminal: Terminal, env: Env): Promise<ExitCode> {
   return EXIT.done;
 }
 
-/** A server that asks for a token is one, too. */
-async function isReady(url: string): Promise<boolean> {
-  const answer = await fetch(`${url}/readyz`).catch(() => null);
-  await answer?.body?.cancel();
-  return answer !== null && answer.status !== 503;
+/** @throws UsageError */
+function foldersOf(env: Env): DataFolders {
+  try {
+    return dataFolders(loadConfig(env).dataDir);
+  } catch (error) {
+    if (error instanceof ConfigError) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+type Answer = "ready" | "not ready" | "another program" | "nothing";
+
+async function answerAt(url: string): Promise<Answer> {
+  const [health, ready] = await Promise.all([jsonOf(`${url}/healthz`), jsonOf(`${url}/readyz`)]);
+  if (health === null) return "nothing";
+  if (typeof health !== "object" || !("sandbox" in health)) return "another program";
+  return typeof ready === "object" && ready !== null && "ready" in ready ? "ready" : "not ready";
+}
+
+/** Null: no answer in time; else the body, or its absence. */
+async function jsonOf(url: string): Promise<unknown> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(ANSWERS_WITHIN) });
+    return await response.json().catch(() => "");
+  } catch {
+    return null;
+  }
 }
 
 async function exitOf(child: ChildProcess): Promise<number | null> {

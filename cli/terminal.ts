@@ -42,10 +42,10 @@ export class Terminal {
     this.#errors = errors;
     this.#output = output;
     this.#isOneScreen = output.isTTY === true && errors.isTTY === true;
-    // A reader that ends early (`| head`) wants no more. What runs on the server goes on.
+    // A reader that ends early (`| head`) or a terminal that is closed wants no more. What runs on the server goes on.
     for (const stream of [output, errors]) {
       stream.on("error", (error: NodeJS.ErrnoException) => {
-        if (error.code !== "EPIPE") throw error;
+        if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
       });
     }
   }

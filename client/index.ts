@@ -3,6 +3,7 @@ export { createCalls, mayRepeat, Refused, Unreachable } from "./calls.ts";
 export type { Calls, Problem, Routes, Server } from "./calls.ts";
 export { createClient } from "./client.ts";
 export { newId } from "./ids.ts";
+export { makeConversation } from "./make-conversation.ts";
 export type { Client, ClientOptions, View } from "./client.ts";
 export type { ConversationInput, ConversationModel, LoadedConversation } from "./conversation-model.ts";
 export type { Conversation, ConversationEvent, ListEvent, Message, State } from "./events.ts";

@@ -1,5 +1,5 @@
 /** Owns: the layout of DATA_DIR, and the lock that lets one `npm start` at a time use it. */
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { holderOf, tryLock, type Lock } from "./lock.ts";
@@ -42,6 +42,20 @@ const lockIn = ({ runDir }: DataFolders): string => join(runDir, "launcher.lock"
 
 /** The `npm start` that uses them; null: none does. */
 export const holderOfData = (folders: DataFolders): ProcessIdentity | null => holderOf(lockIn(folders));
+
+const urlIn = ({ runDir }: DataFolders): string => join(runDir, "url");
+
+/** Says where the `npm start` that has the lock answers requests; null: nowhere yet. */
+export function announceUrl(folders: DataFolders, url: string | null): void {
+  if (url === null) rmSync(urlIn(folders), { force: true });
+  else writeFileSync(urlIn(folders), url);
+}
+
+/** What the `npm start` that has the lock has announced last. */
+export function announcedUrl(folders: DataFolders): string | null {
+  const file = urlIn(folders);
+  return existsSync(file) ? readFileSync(file, "utf8") : null;
+}
 
 /** Milliseconds: a little more than a stop takes at most (main.ts). */
 const STOPS_WITHIN = 15_000;

@@ -1,11 +1,13 @@
 /** Owns: what Bedrock needs of a machine, one check for each: whether it is there, and what to do where it is not. */
 import { accessSync, constants, statfsSync, statSync } from "node:fs";
-import { createConnection } from "node:net";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { openClient } from "../db/connect.ts";
 import { ConfigError, loadConfig, type Config, type Env } from "../config.ts";
 import { PACKAGED_PROGRAMS } from "../sandbox/environment.ts";
+import { HEARTBEAT_TIMEOUT_MS, LEASE_MS } from "../protocol/timing.ts";
 import { sandboxOfHost } from "../sandbox/host.ts";
+import { sentenceOf } from "./start-error.ts";
+import { isDownloadable } from "./temporal/download.ts";
 import { existingTemporal } from "./temporal/find.ts";
 import { isOn } from "./machine.ts";
 import { isFree } from "./ports.ts";
@@ -14,7 +16,7 @@ import { postgresBinaries } from "./postgres-binaries.ts";
 export type Finding = {
   /** "Perl". */
   readonly name: string;
-  /** A warning leaves something out; with a problem, Bedrock does not work. */
+  /** With a warning, all that Bedrock promises works; with a problem, it does not. */
   readonly status: "ok" | "warning" | "problem";
   /** What was found: a part of a sentence. */
   readonly found: string;
@@ -32,6 +34,8 @@ const problem = (found: string, fix: string) => ({ status: "problem", found, fix
 const DISK_NEEDED = 1_000_000_000;
 /** Milliseconds. */
 const PATIENCE = 3_000;
+/** Milliseconds by which clocks of two machines may differ (docs/temporal.md). */
+const CLOCKS_DIFFER = HEARTBEAT_TIMEOUT_MS - LEASE_MS;
 /** Of the system's own parts, none is older. */
 const EARLIEST = Date.parse("2026-01-01T00:00:00Z");
 
@@ -50,10 +54,12 @@ const CHECKS: { readonly [name: string]: Check } = {
   git: (_, env) =>
     onPath(env, "git")
       ? ok("is on PATH")
-      : warning("is not on PATH", "Install it: agents use it. On Debian: apt-get install git"),
-  ripgrep: () => {
-    const isThere = PACKAGED_PROGRAMS.some((folder) => isProgram(join(folder, "rg")));
-    return isThere ? ok("comes as a package") : problem("is not installed", NO_PACKAGE);
+      : problem("is not on PATH; agents use it", "Install it. On Debian: apt-get install git"),
+  ripgrep: (_, env) => {
+    if (PACKAGED_PROGRAMS.some((folder) => isOn(folder, "rg"))) return ok("comes as a package");
+    return onPath(env, "rg")
+      ? ok("is on PATH")
+      : problem("is not installed; the agent cannot search without it", NO_PACKAGE);
   },
   Landlock: async () => {
     const sandbox = await sandboxOfHost();
@@ -61,20 +67,28 @@ const CHECKS: { readonly [name: string]: Check } = {
       case "available":
         return ok(`ABI ${sandbox.abi}: Restricted mode works`);
       case "unavailable":
-        return warning(sandbox.reason, "Without it every conversation is Unrestricted, and says so.");
+        return problem(sandbox.reason, "Without it every conversation is Unrestricted, and says so.");
       case "unknown":
         return problem(sandbox.reason, "As long as that is so, no conversation can be made.");
     }
   },
-  Temporal: async ({ temporalAddress }, env) => {
-    if (temporalAddress !== null) return reachable(temporalAddress, "TEMPORAL_ADDRESS");
+  Temporal: async ({ temporalAddress: address, temporalNamespace: namespace }, env) => {
+    if (address !== null) {
+      // It takes a while to load.
+      const { waitForTemporal } = await import("./temporal/server.ts");
+      return waitForTemporal(address, { namespace, within: PATIENCE }).then(
+        () => ok(`answers at ${address}, and has the namespace ${namespace}`),
+        (error: unknown) => problem(sentenceOf(error), "Start it, or correct TEMPORAL_ADDRESS."),
+      );
+    }
     const binary = await existingTemporal(env);
     if (binary !== null) return ok(`server ${binary.server}`);
+    if (await isDownloadable(env)) return warning("is not here yet", "The first start downloads it.");
     return onPath(env, "go")
-      ? warning("is not here yet", "The first start downloads it, or builds it with Go in some minutes.")
-      : warning(
-          "is not here yet",
-          "The first start downloads it. Where that is not possible, install Go 1.19 or newer.",
+      ? warning("is not here yet", "The first start builds it with Go, in some minutes.")
+      : problem(
+          "is not here, and cannot be downloaded",
+          "Install the Temporal CLI (https://docs.temporal.io/cli), or Go 1.19 or newer, which builds it.",
         );
   },
   Postgres: async ({ databaseUrl }) => {
@@ -86,18 +100,14 @@ const CHECKS: { readonly [name: string]: Check } = {
         return problem("is not installed", (error as Error).message);
       }
     }
-    const client = openClient(databaseUrl, "bedrock doctor");
     try {
-      const asked = client<{ version: string }[]>`select current_setting('server_version') as version`;
-      const [row] = await Promise.race([asked, tooLate()]);
-      return ok(`server ${row?.version ?? "of an unknown version"} at DATABASE_URL`);
+      const { version } = await askPostgres(databaseUrl);
+      return ok(`server ${version} at DATABASE_URL`);
     } catch (error) {
       return problem(
         `does not answer at DATABASE_URL: ${(error as Error).message}`,
         "Start it, or correct the address.",
       );
-    } finally {
-      await client.end({ timeout: 1 });
     }
   },
   key: ({ scriptedModel, anthropicApiKey }) =>
@@ -113,7 +123,10 @@ const CHECKS: { readonly [name: string]: Check } = {
       .catch(() => null);
     return answer !== null && "sandbox" in answer
       ? ok(`Bedrock answers at ${port}`)
-      : problem(`another program has ${port}`, "Stop it, or set PORT to another one.");
+      : problem(
+          `nothing can listen on ${host}:${port}: another program does, or the address is not this machine's`,
+          "Stop it, or set PORT to another one.",
+        );
   },
   disk: ({ dataDir }) => {
     const folder = existing(dataDir);
@@ -129,15 +142,18 @@ const CHECKS: { readonly [name: string]: Check } = {
       ? ok(found)
       : problem(found, "Make room: 1 GB at least, or set DATA_DIR elsewhere.");
   },
-  clock: () => {
+  clock: async ({ databaseUrl }) => {
     const now = new Date();
-    return now.getTime() > EARLIEST
-      ? ok(now.toISOString())
-      : problem(`says ${now.toISOString()}`, "Set it, best by NTP: retries and time limits go by it.");
+    if (now.getTime() < EARLIEST) return problem(`says ${now.toISOString()}`, SET_CLOCK);
+    const ahead = databaseUrl === null ? null : await aheadOfPostgres(databaseUrl).catch(() => null);
+    if (ahead === null || Math.abs(ahead) < CLOCKS_DIFFER) return ok(now.toISOString());
+    const difference = `${Math.abs(ahead / 1000).toFixed(1)} s ${ahead > 0 ? "ahead of" : "behind"}`;
+    return problem(`is ${difference} that of Postgres`, SET_CLOCK);
   },
 };
 
 const NO_PACKAGE = "Run npm ci with optional dependencies.";
+const SET_CLOCK = "Set it, best by NTP: retries and time limits go by it.";
 
 /** All checks, in a fixed order. */
 export async function examine(env: Env): Promise<readonly Finding[]> {
@@ -165,15 +181,6 @@ const program = (env: Env, name: string, why: string) =>
     ? ok("is on PATH")
     : problem(`is not on PATH; ${why}`, `Install it. On Debian: apt-get install ${name}`);
 
-function isProgram(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return statSync(file).isFile();
-  } catch {
-    return false;
-  }
-}
-
 /** The folder itself, or the nearest above it that exists. */
 function existing(folder: string): string {
   try {
@@ -184,20 +191,27 @@ function existing(folder: string): string {
   }
 }
 
-async function reachable(address: string, setting: string) {
-  const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(address) ?? [];
-  const answers = await new Promise<boolean>((resolve) => {
-    const socket = createConnection({ host, port: Number(port), timeout: PATIENCE });
-    const end = (isThere: boolean) => () => {
-      socket.destroy();
-      resolve(isThere);
-    };
-    for (const event of ["error", "timeout"]) socket.once(event, end(false));
-    socket.once("connect", end(true));
-  });
-  return answers
-    ? ok(`answers at ${address}`)
-    : problem(`does not answer at ${address}`, `Start it, or correct ${setting}.`);
+/** The version of the server, and its clock in milliseconds since the epoch. */
+async function askPostgres(url: string): Promise<{ readonly version: string; readonly now: number }> {
+  const client = openClient(url, "bedrock doctor");
+  try {
+    const asked = client<{ version: string; now: number }[]>`
+      select current_setting('server_version') as version,
+             (extract(epoch from clock_timestamp()) * 1000)::float8 as now`;
+    const [row] = await Promise.race([asked, tooLate()]);
+    if (row === undefined) throw new Error("no answer");
+    return row;
+  } finally {
+    await client.end({ timeout: 1 });
+  }
+}
+
+/** Milliseconds by which this clock is ahead, as far as the time of the way does not explain it. */
+async function aheadOfPostgres(url: string): Promise<number> {
+  const asked = Date.now();
+  const { now } = await askPostgres(url);
+  const answered = Date.now();
+  return now < asked ? asked - now : Math.min(0, answered - now);
 }
 
 const tooLate = (): Promise<never> =>

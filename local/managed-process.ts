@@ -210,8 +210,10 @@ function hand(child: ChildProcess, secrets: Readonly<Record<string, string>>): v
   pipe?.end(JSON.stringify(secrets));
 }
 
-/** Opens the log for appending. A log that has grown large is put aside, in place of the one put aside before. */
-function openLog(log: string): { log: string; fd: number; from: number } {
+/**
+ * Opens the log for appending; what is written from now on begins at byte `from`. A log that has grown large is put aside, in place of the one put aside before.
+ */
+export function openLog(log: string): { log: string; fd: number; from: number } {
   try {
     if (statSync(log).size > LARGEST_LOG) renameSync(log, `${log}.1`);
   } catch {

@@ -9,33 +9,20 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { nodeProblem } from "./node-version.mjs";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 /** Holds the hash of the lock and of the patches that the packages were installed from. */
 const STAMP = join(ROOT, "node_modules", ".bedrock-setup");
 
 try {
-  checkNode();
+  const problem = nodeProblem();
+  if (problem !== null) throw new Error(problem);
   await ensurePackages();
   if (process.argv.includes("--test")) await ensureTemporal();
 } catch (error) {
   console.error(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;
-}
-
-function checkNode() {
-  const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  const least = engines.node
-    .match(/(\d+)\.(\d+)\.(\d+)/)
-    .slice(1)
-    .map(Number);
-  const found = process.versions.node.split(".").map(Number);
-  const difference = found.map((part, i) => part - least[i]).find((part) => part !== 0) ?? 0;
-  if (difference < 0) {
-    throw new Error(
-      `Node ${least.join(".")} or newer is needed, this is ${process.versions.node}. Install it from https://nodejs.org and start again.`,
-    );
-  }
 }
 
 async function ensurePackages() {

@@ -16,7 +16,7 @@ import {
   temporalProcess,
   workerProcess,
 } from "./children.ts";
-import { dataFolders, makeFolders, takeDataLock } from "./data-dir.ts";
+import { announceUrl, dataFolders, makeFolders, takeDataLock } from "./data-dir.ts";
 import type { Lock } from "./lock.ts";
 import { freePort, isFree, rememberedPorts } from "./ports.ts";
 import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
@@ -25,7 +25,7 @@ import { checkMachine } from "./machine.ts";
 import { withProgress, type Report } from "./progress.ts";
 import { isNewPayloadKey, keepPayloadKey, rememberPayloadKey } from "./payload-key.ts";
 import { sendRestarted, stillAtWork, type Announced } from "./restart.ts";
-import { StartError } from "./start-error.ts";
+import { sentenceOf, StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
 import { waitForTemporal } from "./temporal/server.ts";
 import { hiddenAddress, serveUi } from "./temporal/ui.ts";
@@ -148,6 +148,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
       makeFolders(folders);
       const { signal } = interrupted;
       lock = await step("Another start", (report) => takeDataLock(folders, { report, signal }));
+      announceUrl(folders, null);
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
       const key = payloadKey();
       const config = { ...given, payloadKey: key, port: await choosePort(given) };
@@ -157,7 +158,12 @@ export function createSystem(given: Config, say: (line: string) => void): System
         startTemporal(),
         startModel(),
       ]);
-      await step("Database schema", (report) => migrate(databaseUrl, report));
+      await step("Database schema", (report) => migrate(databaseUrl, report)).catch((error: unknown) => {
+        if (given.databaseUrl === null || signal.aborted) throw error;
+        throw new StartError(
+          `DATABASE_URL cannot be used: ${sentenceOf(error)}. Start it, or correct the address.`,
+        );
+      });
       const { atRest } = await announceRestart(temporalAddress, databaseUrl, key);
 
       const services = { databaseUrl, temporalAddress, modelUrl };
@@ -173,6 +179,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
       if (ui !== null) say(`Temporal Web UI  ${ui.url}`);
       say(`Model            ${modelLine(config)}`);
       say(`Data and logs    ${given.dataDir}`);
+      announceUrl(folders, apiUrl(config));
       return apiUrl(config);
     },
 

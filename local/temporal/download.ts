@@ -12,7 +12,7 @@ import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import type { Report } from "../progress.ts";
 import { sentenceOf, StartError } from "../start-error.ts";
-import { archiveUrl, platformName, type Release } from "./release.ts";
+import { archiveUrl, DOWNLOADS, platformName, RELEASE, type Release } from "./release.ts";
 
 export type DownloadOptions = {
   readonly release: Release;
@@ -54,6 +54,18 @@ export async function downloadTemporal(options: DownloadOptions): Promise<void> 
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Whether the archive is there now. TEMPORAL_DOWNLOADS in `env` names a mirror. */
+export async function isDownloadable(env: NodeJS.ProcessEnv, answerWithin = 3000): Promise<boolean> {
+  const platform = platformName();
+  if (RELEASE.sha256[platform] === undefined) return false;
+  const url = archiveUrl(env["TEMPORAL_DOWNLOADS"] ?? DOWNLOADS, RELEASE.version, platform);
+  const signal = AbortSignal.timeout(answerWithin);
+  return fetch(url, { method: "HEAD", signal }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }
 
 /** Writes the response to `file` and returns its SHA-256. */

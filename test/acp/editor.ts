@@ -41,11 +41,14 @@ function startBridge(env: Readonly<Record<string, string>>) {
   const bridge = spawn(process.execPath, [PROGRAM, "acp"], {
     env: { ...process.env, ...env },
     stdio: ["pipe", "pipe", "inherit"],
+    detached: true,
   });
   const ended = new Promise<void>((resolve) => bridge.once("close", () => resolve()));
   bridge.stdin.on("error", () => undefined);
   const kill = async (): Promise<void> => {
-    bridge.kill("SIGKILL");
+    // With all of its process group, as an editor may end with its terminal.
+    if (bridge.pid !== undefined && bridge.exitCode === null && bridge.signalCode === null)
+      process.kill(-bridge.pid, "SIGKILL");
     await ended;
   };
   onTestFinished(kill);

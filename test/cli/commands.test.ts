@@ -1,12 +1,8 @@
 /** The commands of `bedrock` beside `run`: each against the real API (docs/command-line.md). */
 import { randomUUID } from "node:crypto";
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { Person } from "../api/person.ts";
@@ -145,106 +141,5 @@ describe("chat", () => {
     chatting.type(`One. ${script(say(text("First.")), say(text("Second.")))}\nTwo.\n`);
     chatting.endInput();
     expect(await chatting.ended).toMatchObject({ code: 0, stdout: "First.\nSecond.\n" });
-  });
-});
-
-describe("doctor", () => {
-  /** A folder with all programs that are on PATH, but one. */
-  function pathWithout(program: string): string {
-    const folder = mkdtempSync(join(tmpdir(), "bedrock-path-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const names = new Set([program]);
-    for (const from of (process.env["PATH"] ?? "").split(":")) {
-      for (const name of existsSync(from) ? readdirSync(from) : []) {
-        if (!names.has(name)) symlinkSync(join(from, name), join(folder, name));
-        names.add(name);
-      }
-    }
-    return folder;
-  }
-  const lineOf = (output: string, name: string): string =>
-    output.split("\n").find((line) => line.includes(`  ${name}: `)) ?? "";
-  const data = () => {
-    const folder = mkdtempSync(join(tmpdir(), "bedrock-data-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    return folder;
-  };
-  const good = () => ({ DATA_DIR: data(), PORT: "0" });
-
-  test("finds nothing missing on a machine that has all", async () => {
-    const { code, stderr } = await run(["doctor"], { ...here, env: good() });
-    expect(stderr).not.toContain("PROBLEM");
-    expect(code).toBe(0);
-    for (const name of [
-      "Node",
-      "Perl",
-      "git",
-      "ripgrep",
-      "Landlock",
-      "Temporal",
-      "Postgres",
-      "key",
-      "port",
-      "disk",
-      "clock",
-    ])
-      expect(lineOf(stderr, name), stderr).not.toBe("");
-  });
-
-  test("names Perl, with what to install", async () => {
-    const { code, stderr } = await run(["doctor"], {
-      ...here,
-      env: { ...good(), PATH: pathWithout("perl") },
-    });
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/PROBLEM {2}Perl: .*\n.*apt-get install perl/);
-  });
-
-  test("names git as what agents miss", async () => {
-    const { code, stderr } = await run(["doctor"], {
-      ...here,
-      env: { ...good(), PATH: pathWithout("git") },
-    });
-    expect(lineOf(stderr, "git")).toMatch(/^warning/);
-    expect(code).toBe(0);
-  });
-
-  test.for([
-    ["Postgres", { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }, /DATABASE_URL/],
-    ["Temporal", { TEMPORAL_ADDRESS: "127.0.0.1:1" }, /TEMPORAL_ADDRESS/],
-    ["disk", { DATA_DIR: "/proc/bedrock" }, /DATA_DIR/],
-    ["key", { SCRIPTED_MODEL: "false" }, /ANTHROPIC_API_KEY/],
-    ["settings", { PORT: "many" }, /PORT/],
-  ] as const)("names %s, with what to do", async ([name, env, fix]) => {
-    const { code, stderr } = await run(["doctor"], { ...here, env: { ...good(), ...env } });
-    expect(lineOf(stderr, name), stderr).toMatch(/^PROBLEM/);
-    expect(stderr).toMatch(fix);
-    expect(code).toBe(1);
-  });
-
-  test("names a port that another program has", async () => {
-    const server = createServer().listen(0, "127.0.0.1");
-    onTestFinished(() => void server.close());
-    await vi.waitFor(() => expect(server.address()).not.toBeNull());
-    const address = server.address();
-    const port = typeof address === "object" && address !== null ? String(address.port) : "";
-    const { code, stderr } = await run(["doctor"], { ...here, env: { ...good(), PORT: port } });
-    expect(lineOf(stderr, "port")).toMatch(/^PROBLEM.*another program/);
-    expect(code).toBe(1);
-  });
-
-  test("names a sandbox that can not be tried", async () => {
-    const { code, stderr } = await run(["doctor"], {
-      ...here,
-      env: { ...good(), TMPDIR: "/does/not/exist" },
-    });
-    expect(lineOf(stderr, "Landlock")).toMatch(/^PROBLEM/);
-    expect(code).toBe(1);
-  });
-
-  test("--json has the same, for programs", async () => {
-    const { stdout } = await run(["doctor", "--json"], { ...here, env: good() });
-    const { findings } = JSON.parse(stdout) as { findings: { name: string; status: string }[] };
-    expect(findings.find(({ name }) => name === "Perl")?.status).toBe("ok");
   });
 });

@@ -1,16 +1,16 @@
 /** `bedrock run` and `attach`: how they end, what they print, who is asked (docs/command-line.md). */
 import { randomUUID } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { at, Person } from "../api/person.ts";
 import { serveApi, startApiOn } from "../api/support.ts";
-import { isDead, pidIn } from "../support/processes.ts";
+import { familyOf, isDead, pidIn } from "../support/processes.ts";
 import { startSystem } from "../support/system.ts";
 import { startProxy } from "../support/tcp-proxy.ts";
-import { bedrock, idIn, run, type Options } from "./support.ts";
+import { bedrock, idIn, linesOf, run, type Options, type Running } from "./support.ts";
 
 const system = await startSystem();
 const api = startApiOn(system);
@@ -90,6 +90,31 @@ describe("the exit code", () => {
     expect(code).toBe(64);
     expect(stdout).toBe("");
     expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  test("of attach is that of the last run, also after its last event", async () => {
+    const failed = await run(
+      ["run", "--json", "Go.", script(fail("invalid_request_error", { message: "No." }))],
+      here,
+    );
+    const id = (JSON.parse(failed.stdout) as { conversationId: string }).conversationId;
+    const done = await person.create({ message: { text: `Go. ${script(say(text("Done.")))}` } });
+    await vi.waitFor(async () => expect((await person.messages(done)).at(-1)?.type).toBe("run_stop"), 20_000);
+    for (const [each, code] of [
+      [id, 1],
+      [done, 0],
+    ] as const) {
+      const { lastEvent } = (await person.conversation(each)) as { lastEvent: number };
+      for (const after of [[], ["--after", String(lastEvent)], ["--after", "0"]])
+        for (const format of [[], ["--json"], ["--stream-json"]])
+          expect((await run(["attach", ...after, ...format, each], here)).code).toBe(code);
+    }
+  });
+
+  test("of attach is 64 where nothing has run yet", async () => {
+    const id = await person.create();
+    const { code, stderr } = await run(["attach", id], here);
+    expect({ code, stderr }).toEqual({ code: 64, stderr: "Nothing has run in this conversation yet.\n" });
   });
 
   test("is 69 when no server answers, with what to do", async () => {
@@ -219,6 +244,38 @@ describe("output", () => {
     });
   });
 
+  const full = {
+    ...say(text("Much.")),
+    usage: {
+      input_tokens: 950_000,
+      cache_read_input_tokens: 0,
+      cache_creation_input_tokens: 0,
+      output_tokens: 100,
+    },
+  };
+  test.for([
+    [1, "failed", [], [fail("invalid_request_error", { message: "No." })]],
+    [2, "waits", [], [asks()]],
+    [3, "exhausted", [], [full, say(text("The summary."))]],
+    [124, "cancelled", ["--timeout=1"], [say(text("Well", hold()))]],
+    [124, "cancelled", ["--timeout=1", "--on-approval=wait"], [asks()]],
+  ] as const)(
+    "that ends with %i is one object with --json, and events alone with --stream-json",
+    async ([exitCode, outcome, options, answers]) => {
+      const ended = await run(["run", "--json", ...options, "Go.", script(...answers)], here);
+      expect(ended.code).toBe(exitCode);
+      expect(ended.stdout).toMatch(/^\{.*\}\n$/);
+      expect(JSON.parse(ended.stdout)).toMatchObject({
+        exitCode,
+        outcome,
+        conversationId: expect.stringMatching(/^[0-9a-f]{32}$/) as string,
+      });
+      const streamed = await run(["run", "--stream-json", ...options, "Go.", script(...answers)], here);
+      expect(streamed.code).toBe(exitCode);
+      for (const { event } of linesOf(streamed.stdout)) expect(event).toMatch(/^[a-z_.]+$/);
+    },
+  );
+
   test("--stream-json, killed and gone on with after its last number, has each durable event once", async () => {
     const held = hold();
     const tag = script(
@@ -312,7 +369,26 @@ describe("Ctrl-C", () => {
     held.release();
   });
 
-  test("closing the terminal stops nothing", async () => {
+  test.for(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s in attach stops nothing", async (signal) => {
+    const id = await person.create({ message: { text: `Go. ${script(say(text("Well", hold())))}` } });
+    const running = bedrock(["attach", id], here);
+    await running.shows("Well");
+    running.kill(signal);
+    await running.ended;
+    expect(await stateOf(id)).toBe("llm_requesting");
+  });
+});
+
+describe("closing the terminal", () => {
+  /** The terminal goes, and with it its person. Resolves when the command has ended. */
+  async function closed(running: Running): Promise<void> {
+    const family = familyOf(running.pid);
+    expect(family.length).toBeGreaterThan(1);
+    running.kill("SIGKILL");
+    await vi.waitFor(() => expect(family.every(isDead)).toBe(true), 10_000);
+  }
+
+  test("stops nothing", async () => {
     const held = hold();
     const running = bedrock(["run", "Go.", script(say(text("Well", held, ".")))], {
       ...here,
@@ -320,13 +396,56 @@ describe("Ctrl-C", () => {
     });
     await running.shows("Well");
     const id = idIn(running.stdout());
-    // Its end of the terminal goes with it.
+    await closed(running);
+    expect(await stateOf(id)).toBe("llm_requesting");
+    held.release();
+    await vi.waitFor(async () => expect(await stateOf(id)).toBe("idle"), 10_000);
+    expect(await run(["attach", id], here)).toMatchObject({ code: 0, stdout: "Well.\n" });
+  });
+
+  test("stops no run of a command that goes on without it, to its end", async () => {
+    const held = hold();
+    const tag = script(say(text("Well", held, "."), toolCall("ls", { path: "." })), say(text("Done.")));
+    const outputIn = join(system.cwd, randomUUID());
+    const running = bedrock(["run", "Go.", tag], {
+      ...here,
+      isTerminal: true,
+      outlivesTerminal: { outputIn },
+    });
+    await running.shows(/[0-9a-f]{32}/);
+    const id = idIn(running.stdout());
+    await held.reached;
+    const family = familyOf(running.pid);
     running.kill("SIGKILL");
     await running.ended;
     expect(await stateOf(id)).toBe("llm_requesting");
     held.release();
-    await vi.waitFor(async () => expect(await stateOf(id)).toBe("idle"), 10_000);
-    expect((await run(["attach", id], here)).code).toBe(0);
+    await vi.waitFor(() => expect(family.every(isDead)).toBe(true), 20_000);
+    expect(readFileSync(outputIn, "utf8")).toBe("Well.\nDone.\n");
+  });
+
+  test.for([true, false])("while it asks decides nothing (it ends with it: %s)", async (ends) => {
+    const outputIn = join(system.cwd, randomUUID());
+    const running = bedrock(["run", "Go.", script(asks(), say(text("Thanks.")))], {
+      ...here,
+      isTerminal: true,
+      ...(ends ? {} : { outlivesTerminal: { outputIn } }),
+    });
+    await running.shows("Allow it? [y/N]");
+    const id = idIn(running.stdout());
+    await closed(running);
+    expect(await stateOf(id)).toBe("awaiting_mode_approval");
+    expect((await run(["approve", id], here)).code).toBe(0);
+    expect(await run(["attach", id], here)).toMatchObject({ code: 0, stdout: "I ask.\nThanks.\n" });
+  });
+
+  test("during a chat stops nothing", async () => {
+    const chatting = bedrock(["chat"], { ...here, isTerminal: true });
+    await chatting.shows("/help says");
+    chatting.type(`Go. ${script(say(text("Well\n", hold())))}\r`);
+    await chatting.shows("Well\r\n");
+    await closed(chatting);
+    expect(await stateOf(idIn(chatting.stdout()))).toBe("llm_requesting");
   });
 });
 
@@ -364,11 +483,3 @@ describe("a server that goes away", () => {
     held.release();
   });
 });
-
-type Line = { readonly number: number | null; readonly event: string; readonly data: unknown };
-
-const linesOf = (output: string): Line[] =>
-  output
-    .split("\n")
-    .filter((line) => line.endsWith("}"))
-    .map((line) => JSON.parse(line) as Line);

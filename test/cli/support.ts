@@ -3,11 +3,12 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { expect, onTestFinished, vi } from "vitest";
 
-const PROGRAM = join(import.meta.dirname, "..", "..", "cli", "bedrock.mjs");
+const ROOT = join(import.meta.dirname, "..", "..");
 
 export type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
 export type Running = {
+  /** In a terminal, that of the terminal. */
   readonly pid: number;
   /** What it has written so far; in a terminal, everything is in `stdout`. */
   readonly stdout: () => string;
@@ -25,17 +26,28 @@ export type Options = {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly isTerminal?: boolean;
+  /** In a session of its own, which the end of the terminal does not end. The file gets its standard output. */
+  readonly outlivesTerminal?: { readonly outputIn: string };
+  /** The checkout of the program; this one unless given. */
+  readonly root?: string;
+  /** A command that runs the command that follows, in another surrounding. */
+  readonly within?: readonly string[];
 };
 
 export function bedrock(
   args: readonly string[],
-  { url, env = {}, cwd, isTerminal = false }: Options,
+  { url, env = {}, cwd, isTerminal = false, outlivesTerminal, root = ROOT, within = [] }: Options,
 ): Running {
   // Each of these decides on colours.
   const { NO_COLOR: _, FORCE_COLOR: __, CI: ___, ...inherited } = process.env;
-  const command = [process.execPath, PROGRAM, ...args];
+  const command = [...within, process.execPath, join(root, "cli", "bedrock.mjs"), ...args];
+  const words = command.map(quoted).join(" ");
+  const line =
+    outlivesTerminal === undefined
+      ? `exec ${words}`
+      : `exec setsid --wait sh -c ${quoted(`${words} > ${outlivesTerminal.outputIn}`)}`;
   const [program = "", ...rest] = isTerminal
-    ? ["script", "--quiet", "--return", "--flush", "--command", command.map(quoted).join(" "), "/dev/null"]
+    ? ["script", "--quiet", "--return", "--flush", "--command", line, "/dev/null"]
     : command;
   const child = spawn(program, rest, {
     cwd: cwd ?? process.cwd(),
@@ -86,5 +98,15 @@ export function idIn(output: string): string {
   expect(id, output).toBeDefined();
   return id ?? "";
 }
+
+/** An event, as `--stream-json` prints it. */
+type Line = { readonly number: number | null; readonly event: string; readonly data: unknown };
+
+/** The whole lines of `--stream-json`: a command that was killed may have written half of one. */
+export const linesOf = (output: string): readonly Line[] =>
+  output
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line);
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;

@@ -33,7 +33,7 @@ function clone(needs = ">=20.19.0"): Clone {
   writeFileSync(join(folder, "package.json"), JSON.stringify({ engines: { node: needs } }));
   lockOf(folder, "1.0.0");
   mkdirSync(join(folder, "local"));
-  for (const name of ["setup.mjs", "patches.mjs"])
+  for (const name of ["setup.mjs", "node-version.mjs", "patches.mjs"])
     copyFileSync(join(LOCAL, name), join(folder, "local", name));
   // npm replaces the other node_modules.
   mkdirSync(join(folder, "local", "node_modules"));
