@@ -149,7 +149,7 @@ const CHECKS: { readonly [start: string]: Check } = {
     expect(await run(command, "")).not.toContain(other.id);
   },
 
-  "temporal workflow list --query 'status = \"idle\"' --output": async (command) => {
+  'temporal workflow list --query \'status = "idle" AND title': async (command) => {
     const talk = await rested();
     await rename(talk.id, `"Größe" & more`);
     await eventually("the title", async () =>
