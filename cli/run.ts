@@ -1,8 +1,10 @@
 /** Owns: `bedrock run` and `bedrock attach`: one run from its message, or from where it is, to its end. */
 import {
+  createCalls,
   createClient,
   makeConversation,
   newId,
+  type Calls,
   type Client,
   type Conversation,
   type ConversationModel,
@@ -42,13 +44,22 @@ export async function run(terminal: Terminal, server: Server, flags: RunFlags): 
   const messageId = newId();
   const images = flags.images.map(readImage);
   const message = { id: messageId, text: flags.prompt, ...(images.length === 0 ? {} : { images }) };
-  const client = clientFor(terminal, server, flags.format);
+  const isText = flags.format === "text";
   const early = earlyInterrupt(terminal);
+  // The request goes before the one for the stream.
+  const { id: chosen, sent } = send(createCalls(server), terminal, message, flags);
+  const client = clientFor(terminal, server, flags.format);
   try {
-    const { id, mode } = await sent(client, terminal, message, flags);
-    if (flags.format === "text") terminal.tell(`${id} · ${mode.toUpperCase()}`, "dim");
+    // The write takes a while: the person sees before that the server is there, and what the conversation is called.
+    const forget = onceConnected(client, () => {
+      if (isText && chosen !== null) terminal.begin(chosen);
+    });
+    const conversation = await sent.finally(forget);
+    const { id, mode, lastEvent } = conversation;
+    client.open(id, { conversation, after: chosen === null ? lastEvent : 0 });
+    if (isText) terminal.goOn(id, ` · ${mode.toUpperCase()}`);
     // The person knows what they have said.
-    const printer = flags.format === "text" ? new Printer(terminal, { from: 0, without: messageId }) : null;
+    const printer = isText ? new Printer(terminal, { from: 0, without: messageId }) : null;
     const isInterrupted = early.end();
     return await stay(client, terminal, id, { ...flags, messageId, printer, stopsRun: true, isInterrupted });
   } finally {
@@ -60,30 +71,46 @@ export async function run(terminal: Terminal, server: Server, flags: RunFlags): 
 
 type Message = { readonly id: string; readonly text: string };
 
-/** Sends the message, to a new conversation or one that there is, and opens that. */
-async function sent(
-  client: Client,
+type Sending = {
+  /** The id of the new conversation; null: it is not new. */
+  readonly id: string | null;
+  /** The conversation, as it was before the message, or is with it. */
+  readonly sent: Promise<Conversation>;
+};
+
+/** Sends the message, to a new conversation or one that there is. */
+function send(
+  calls: Calls,
   terminal: Terminal,
   message: Message,
   { conversation: given, cwd, model, patience }: RunFlags,
-): Promise<Conversation> {
+): Sending {
+  const insisting = (doubt: string) => insistent(calls, { terminal, patience: patience * 1000, doubt });
   if (given === null) {
     const json = { id: newId(), cwd, message, ...(model === null ? {} : { model }) };
     const doubt = `If it has begun all the same, it goes on. Look with: bedrock attach ${json.id}`;
-    const calls = insistent(client, { terminal, patience: patience * 1000, doubt });
-    const conversation = await makeConversation(calls, json);
-    // All of it is of this command, from its first event on.
-    client.open(conversation.id, { conversation, after: 0 });
-    return conversation;
+    return { id: json.id, sent: makeConversation(insisting(doubt), json) };
   }
-  const conversation = await conversationOf(client, given);
-  const { id, lastEvent } = conversation;
-  client.open(id, { conversation, after: lastEvent });
-  const doubt = `If the message has arrived all the same, the agent works on it. Look with: bedrock attach ${id}`;
-  await insistent(client, { terminal, patience: patience * 1000, doubt }).persist((routes) =>
-    routes.conversations[":id"].messages.$post({ param: { id }, json: message }),
-  );
-  return conversation;
+  const toExisting = async (): Promise<Conversation> => {
+    const conversation = await conversationOf(calls, given);
+    const { id } = conversation;
+    const doubt = `If the message has arrived all the same, the agent works on it. Look with: bedrock attach ${id}`;
+    await insisting(doubt).persist((routes) =>
+      routes.conversations[":id"].messages.$post({ param: { id }, json: message }),
+    );
+    return conversation;
+  };
+  return { id: null, sent: toExisting() };
+}
+
+/** @returns the end of waiting for that */
+function onceConnected({ models }: Client, act: () => void): () => void {
+  const unsubscribe = models.subscribe(() => {
+    if (models.link.kind !== "connected") return;
+    unsubscribe();
+    act();
+  });
+  return unsubscribe;
 }
 
 /** Ctrl-C before the server has answered, which is carried out afterwards. A second one ends this process. */

@@ -36,6 +36,7 @@ export class Terminal {
   /** Both go to one screen. */
   readonly #isOneScreen: boolean;
   #isInLine = false;
+  #hasBegun = false;
 
   constructor({ input, output, errors }: Streams) {
     this.isInteractive = input.isTTY === true && errors.isTTY === true;
@@ -68,8 +69,23 @@ export class Terminal {
     this.#isInLine = false;
   }
 
+  /** The beginning of a line for the person; `goOn` ends it, or anything that is told before. */
+  begin(text: string): void {
+    this.#errors.write(this.styled(visible(text), "dim"));
+    this.#hasBegun = true;
+  }
+
+  /** The rest of the line that was begun; all of it where there is none any more. */
+  goOn(beginning: string, rest: string): void {
+    const text = this.#hasBegun ? rest : beginning + rest;
+    this.#hasBegun = false;
+    this.tell(text, "dim");
+  }
+
   /** A line for the person. */
   tell(text: string, style?: Style): void {
+    if (this.#hasBegun) this.#errors.write("\n");
+    this.#hasBegun = false;
     if (this.#isOneScreen) this.endLine();
     this.#errors.write(`${style === undefined ? visible(text) : this.styled(visible(text), style)}\n`);
   }

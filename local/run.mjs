@@ -8,14 +8,12 @@
  * `--compile` in place of a program compiles and builds only. A program followed by `--secrets-fd=3` gets its secrets
  * by that descriptor (secrets.mjs). What follows a program is for the program.
  */
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { buildClient } from "./build-client.mjs";
-import { buildPage } from "./build-web.mjs";
 import { closeInherited } from "./descriptors.mjs";
 import { SecretError, takeSecrets } from "./secrets.mjs";
-import { digestOf, ROOT } from "./sources.mjs";
+import { digestOf, ROOT, stateOf } from "./sources.mjs";
 
 const CACHE = join(ROOT, "node_modules", ".cache", "bedrock");
 const PROGRAMS = ["local/main.ts", "local/scripted/main.ts", "api/main.ts", "cli/main.ts", "worker.ts"];
@@ -48,7 +46,8 @@ closeInherited();
 const folder = await compiled();
 if (program === COMPILE_ONLY || program === "local/main.ts") await ensureForClients();
 if (program !== COMPILE_ONLY) {
-  process.setSourceMapsEnabled(true);
+  // Reading the maps takes time, which a person would wait for at each command.
+  process.setSourceMapsEnabled(program !== "cli/main.ts");
   const { main } = await import(pathToFileURL(join(folder, program.replace(/\.ts$/, ".mjs"))).href);
   await main({ ...process.env, ...secrets }, process.argv.slice(3));
 }
@@ -65,6 +64,10 @@ function secretsBy(fd) {
 
 /** The page, and the client for other programs. `npm start` goes on without them: everything else works. */
 async function ensureForClients() {
+  const [{ buildPage }, { buildClient }] = await Promise.all([
+    import("./build-web.mjs"),
+    import("./build-client.mjs"),
+  ]);
   const problem = await buildPage((line) => console.log(line));
   if (problem === null) await buildClient();
   if (problem === null) return;
@@ -77,9 +80,21 @@ async function ensureForClients() {
 async function compiled() {
   const files = ["config.ts", "worker.ts"];
   // The compiled code contains the path of the sources (keepPlaces).
-  const digest = digestOf({ folders: FOLDERS, files, pattern: /\.m?ts$|\.mjs$/, beside: ROOT });
+  const sources = { folders: FOLDERS, files, pattern: /\.m?ts$|\.mjs$/, beside: ROOT };
+  // To read all sources takes longer than most of what a command does at its start.
+  const state = stateOf(sources);
+  const known = state === null ? null : join(CACHE, `${state}.is`);
+  const digest = known !== null && existsSync(known) ? readFileSync(known, "utf8") : digestOf(sources);
   const folder = join(CACHE, digest);
-  if (existsSync(folder)) return folder;
+  if (!existsSync(folder)) await compileTo(folder);
+  if (known !== null && !existsSync(known)) {
+    writeFileSync(`${known}.${process.pid}`, digest);
+    renameSync(`${known}.${process.pid}`, known);
+  }
+  return folder;
+}
+
+async function compileTo(folder) {
   const { build } = await import("esbuild");
   // Two processes may compile at once. The result of either is good, but not half of one.
   const temporary = `${folder}.${process.pid}`;
@@ -106,7 +121,6 @@ async function compiled() {
   for (const name of readdirSync(CACHE)) {
     if (!name.startsWith(basename(folder))) rmSync(join(CACHE, name), { recursive: true, force: true });
   }
-  return folder;
 }
 
 /** Keeps the sources' own paths in the compiled code, so that it finds files that lie beside a source. */

@@ -151,6 +151,8 @@ describe("Ctrl-C", () => {
     const title = randomUUID();
     const running = bedrock(["run", title, script(say(text("Well", hold())))], { ...here, url: slow });
     await arrived.promise;
+    // What the conversation is called is said before.
+    await running.shows(/^[0-9a-f]{32}$/m);
     running.kill("SIGINT");
     await running.shows("Stopping, as soon as the server has answered.");
     gate.resolve("pass");
