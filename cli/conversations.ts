@@ -1,8 +1,10 @@
 /** Owns: the commands that do one thing to conversations and end: list, new, send, cancel, decide, mode, wrap up. */
+import { setTimeout as pause } from "node:timers/promises";
 import { allConversations } from "../client/all-conversations.ts";
 import { describeState } from "../client/phase.ts";
 import { makeConversation, newId, type Calls } from "../client/index.ts";
 import type { Decision } from "./approval.ts";
+import type { Candidates } from "./completion.ts";
 import { UsageError } from "./exit-codes.ts";
 import { readImage } from "./images.ts";
 import { conversationOf } from "./server.ts";
@@ -29,6 +31,39 @@ export async function list({ terminal, calls, isJson }: Context, archived: boole
     );
   }
 }
+
+/** Milliseconds that a person who has pressed Tab waits. */
+const PRESS_WITHIN = 2_000;
+/** Of so many conversations a person can choose. */
+const CHOICE = 100;
+
+/** One line for each candidate: the word, a tab, what it is. Of conversations, the newest. */
+export async function complete(
+  { terminal, calls: { call } }: Context,
+  candidates: Candidates,
+): Promise<void> {
+  const print = (word: string, description: string) =>
+    terminal.words(`${word}${description === "" ? "" : `\t${description}`}\n`);
+  switch (candidates.kind) {
+    case "anything":
+      return;
+    case "words":
+      for (const { word, description } of candidates.words) print(word, description);
+      return;
+    case "conversations": {
+      const { before, beginning } = candidates;
+      const query = { archived: "false", limit: String(CHOICE) } as const;
+      const asked = call((routes) => routes.conversations.$get({ query }));
+      // Nobody can type as long as the shell waits.
+      const answer = await Promise.race([asked, pause(PRESS_WITHIN)]);
+      for (const { id, title } of answer?.conversations ?? [])
+        if (id.startsWith(beginning)) print(`${before}${shortOf(id, beginning)}`, oneLine(title));
+    }
+  }
+}
+
+/** As long as what the person has typed of it, at least. */
+const shortOf = (id: string, typed: string): string => id.slice(0, Math.max(SHORT_ID, typed.length));
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ");
 

@@ -3,7 +3,7 @@ import { text as readAll } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { createCalls, Refused, Unreachable } from "../client/index.ts";
 import { askPerson } from "./approval.ts";
-import { completionFor, SHELLS, type Shell } from "./completion.ts";
+import { candidatesFor, COMPLETE, completionFor, SHELLS, type Shell } from "./completion.ts";
 import { EXIT, exitCodeOf, UsageError, type ExitCode } from "./exit-codes.ts";
 import type { Ask, OnApproval } from "./follow.ts";
 import { insistent } from "./insist.ts";
@@ -362,7 +362,19 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
     .summary("a completion script for a shell")
     .addArgument(program.createArgument("<shell>").choices(SHELLS))
     .addHelpText("after", "\nFor bash: bedrock completion bash >> ~/.bashrc")
-    .action((shell: Shell) => terminal.data(completionFor(shell, program)));
+    .action((shell: Shell) => terminal.data(completionFor(shell)));
+
+  program
+    .command(COMPLETE, { hidden: true })
+    .argument("[words...]")
+    // They are those of another command.
+    .allowUnknownOption()
+    .helpOption(false)
+    .action(async (line: string[]) => {
+      const candidates = candidatesFor(program, line);
+      const { complete } = await import("./conversations.ts");
+      await complete(context({}), candidates);
+    });
 
   return program;
 }
