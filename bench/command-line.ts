@@ -18,7 +18,12 @@ export type FirstBytes = Readonly<Record<Command, readonly number[]>> & {
 
 /** The commands in turn, so that a slow moment of the machine is in the figures of all of them. */
 export async function firstBytes(product: Product, cwd: string, count: number): Promise<FirstBytes> {
-  const samples = { "--help": [] as number[], list: [] as number[], run: [] as number[], node: [] as number[] };
+  const samples = {
+    "--help": [] as number[],
+    list: [] as number[],
+    run: [] as number[],
+    node: [] as number[],
+  };
   const tag = product.model.script("first-byte", [say("Done.")]);
   const args = { "--help": ["--help"], list: ["list"], run: ["run", "--cwd", cwd, "Go.", tag] };
   // The first ones compile the program and fill the caches of files.
