@@ -66,6 +66,8 @@ class Chat {
   readonly #terminal: Terminal;
   readonly #lines: Interface;
   readonly #isInteractive: boolean;
+  /** The terminal knows lines alone: nothing is written over what stands there. */
+  readonly #isDumb: boolean;
   readonly #printer: Printer;
   readonly #link: LinkWatch;
   /** Images for the next message. */
@@ -76,6 +78,8 @@ class Chat {
   #lastSent: string | null = null;
   #isObeying = false;
   #prompted: string | null = null;
+  /** The last line on a dumb terminal is the prompt, and what is typed behind it. */
+  #isAtPrompt = false;
   #toldApproval: string | null = null;
   #code: ExitCode = EXIT.done;
   #finish: (code: ExitCode) => void = () => undefined;
@@ -85,6 +89,7 @@ class Chat {
     this.#client = client;
     this.#id = id;
     this.#isInteractive = streams.input.isTTY && streams.output.isTTY;
+    this.#isDumb = process.env["TERM"] === "dumb";
     this.#lines = createInterface({
       input: streams.input,
       output: streams.output,
@@ -104,7 +109,10 @@ class Chat {
     client.open(id, { conversation, after: lastEvent });
     this.end = new Promise((resolve) => (this.#finish = resolve));
     const unsubscribe = client.models.subscribe(() => this.#look());
-    this.#lines.on("line", (line) => void this.#take(line));
+    this.#lines.on("line", (line) => {
+      this.#isAtPrompt = false;
+      void this.#take(line);
+    });
     this.#lines.on("SIGINT", () => this.#interrupt());
     // Those of a terminal that is closed, whose end comes as well.
     this.#lines.on("error", () => undefined);
@@ -119,20 +127,32 @@ class Chat {
       this.#lines.close();
       if (this.#isInteractive) this.#terminal.tell(`It goes on with: bedrock chat ${id}`);
     });
-    this.#lines.prompt();
+    this.#prompt();
   }
 
-  /** Lines that come while the person types go above what they type. */
+  #prompt(): void {
+    if (!this.#isDumb) this.#lines.prompt(true);
+    else if (!this.#isAtPrompt) {
+      this.#lines.prompt();
+      this.#isAtPrompt = true;
+    }
+  }
+
+  /** Lines that come while the person types go above what they type; on a dumb terminal, below. */
   #above(output: NodeJS.WriteStream): Output {
     let rest = "";
     const write: Output["write"] = (text, done) => {
       const whole = (rest + text).split("\n");
       rest = whole.pop() ?? "";
-      if (whole.length > 0) {
+      const lines = `${whole.join("\n")}\n`;
+      if (whole.length > 0 && this.#isDumb) {
+        output.write(this.#isAtPrompt ? `\n${lines}` : lines);
+        this.#isAtPrompt = false;
+      } else if (whole.length > 0) {
         cursorTo(output, 0);
         clearLine(output, 0);
-        output.write(`${whole.join("\n")}\n`);
-        this.#lines.prompt(true);
+        output.write(lines);
+        this.#prompt();
       }
       done?.();
       return true;
@@ -161,8 +181,8 @@ class Chat {
     const phase = isAtWork(state) ? `${describeState(state)} ` : "";
     if (this.#isInteractive && phase !== this.#prompted) {
       this.#prompted = phase;
-      this.#lines.setPrompt(`${phase}› `);
-      this.#lines.prompt(true);
+      if (!this.#isDumb) this.#lines.setPrompt(`${phase}› `);
+      if (!this.#isDumb || phase === "") this.#prompt();
     }
     this.#next();
   }
@@ -214,7 +234,7 @@ class Chat {
       this.#code = exitCodeOf(error);
     } finally {
       this.#isObeying = false;
-      if (this.#isInteractive) this.#lines.prompt();
+      if (this.#isInteractive) this.#prompt();
       else this.#next();
     }
   }

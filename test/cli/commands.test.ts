@@ -116,6 +116,23 @@ describe("chat", () => {
     expect((await chatting.ended).code).toBe(0);
   });
 
+  test.for([
+    ["NO_COLOR", { NO_COLOR: "1" }, /\x1b\[[\d;]*m/],
+    ["TERM=dumb", { TERM: "dumb" }, /\x1b/],
+  ] as const)("on a terminal with %s is plain, as are its questions", async ([, env, escapes]) => {
+    const chatting = bedrock(["chat"], { ...here, env, isTerminal: true });
+    await chatting.shows("/help says");
+    chatting.type(`Go. ${script(asks(), say(text("Thanks.")))}\r`);
+    await chatting.shows("/approve or /deny");
+    chatting.type("/deny\r");
+    await chatting.shows("Thanks.");
+    chatting.type("/quit\r");
+    const { code, stdout } = await chatting.ended;
+    expect(code).toBe(0);
+    expect(stdout).not.toMatch(escapes);
+    expect(stdout).toMatch(/I ask\.[^]*Thanks\./);
+  });
+
   test("on a terminal: Ctrl-C stops the run, and once more ends the chat", async () => {
     const chatting = bedrock(["chat"], { ...here, isTerminal: true });
     await chatting.shows("/help says");

@@ -314,6 +314,24 @@ describe("output", () => {
     expect(stdout + stderr).not.toContain("\x1b");
   });
 
+  test.for([
+    ["NO_COLOR", { NO_COLOR: "1" }, /\x1b\[[\d;]*m/],
+    ["TERM=dumb", { TERM: "dumb" }, /\x1b/],
+  ] as const)("is plain also where it asks, with %s", async ([, env, escapes]) => {
+    const running = bedrock(["run", "Go.", script(asks("To save."), say(text("Thanks.")))], {
+      ...here,
+      env,
+      isTerminal: true,
+    });
+    await running.shows("Allow it? [y/N]");
+    await untilItCounts();
+    running.type("y\r");
+    const { code, stdout } = await running.ended;
+    expect(code).toBe(0);
+    expect(stdout).not.toMatch(escapes);
+    expect(stdout).toMatch(/To save\.[^]*Thanks\./);
+  });
+
   test("has colours on a terminal, and no text of the agent or of a command can steer it", async () => {
     const tag = script(
       say(text("\x1b[2J\x1b]0;owned\x07 fine"), toolCall("bash", { command: "printf '\\033[31mred\\n'" })),
