@@ -3,7 +3,7 @@ import type { Product } from "../test/support/product.ts";
 import { withBrowser } from "./browser.ts";
 import { brokenConnections } from "./page-network.ts";
 import { ANSWERS, longLines, typedStream } from "./page-stream.ts";
-import { approvals, firstLoad, longConversations, manyTabs, stops } from "./page.ts";
+import { approvals, decisionsElsewhere, firstLoad, longConversations, manyTabs, stops } from "./page.ts";
 import { ms, quantile, spread, type Row } from "./stats.ts";
 import { texts } from "./text.ts";
 
@@ -78,6 +78,14 @@ const pageApproval: Part = (product, dir) =>
         figures: spread(found[place], STALLS),
         goal: "1 s",
       };
+    const decided = await decisionsElsewhere(browser, product, dir, 10);
+    const { page: card, client } = decided;
+    yield { what: "approval decided elsewhere, to the card", figures: spread(card, STALLS), goal: "1 s" };
+    yield {
+      what: "the same, to the command line and editors",
+      figures: spread(client, STALLS),
+      goal: "1 s",
+    };
   });
 
 const pageStop: Part = (product, dir) =>

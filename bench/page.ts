@@ -2,6 +2,7 @@
 import { hostname } from "node:os";
 import type { Browser } from "playwright-core";
 import { openDatabase } from "../db/connect.ts";
+import { createClient } from "../client/index.ts";
 import { hold } from "../local/scripted/cues.ts";
 import { say, text, toolCall } from "../local/scripted/script.ts";
 import { MESSAGES_A_TURN, storeLong, type Stored } from "../test/support/long-conversation.ts";
@@ -197,6 +198,62 @@ export async function approvals(
     }
   }
   elsewhere.talk.close();
+  await context.close();
+  return figures;
+}
+
+/**
+ * Milliseconds from a person's decision in one client until the others know it: the card of a page that shows it goes,
+ * and the typed client, on which the command line and the bridge for editors are built, has it.
+ */
+export async function decisionsElsewhere(
+  browser: Browser,
+  product: Product,
+  cwd: string,
+  count: number,
+): Promise<Readonly<Record<"page" | "client", readonly number[]>>> {
+  const context = await newProfile(browser);
+  const figures = { page: [] as number[], client: [] as number[] };
+  for (let n = 0; n < count; n++) {
+    const talk = await Talk.create(product, cwd);
+    const asks = say(toolCall("request_mode_upgrade", { reason: "To write." }));
+    const asking = talk.nextState("awaiting_mode_approval");
+    await talk.send(`Ask. ${product.model.script(`decided-${talk.id}`, [asks, say("Well.")])}`);
+    const { data } = await asking;
+    const { toolCall: call } = data["state"] as { readonly toolCall: { readonly id: string } };
+    const client = createClient({ url: product.url, token: null }, { list: false });
+    client.open(talk.id);
+    const isAsked = (): boolean => {
+      const model = client.models.conversation(talk.id);
+      return model.kind === "loaded" && model.conversation.state.kind === "awaiting_mode_approval";
+    };
+    const until = (wanted: boolean) =>
+      new Promise<number>((resolve) => {
+        const look = (): void => {
+          if (isAsked() !== wanted) return;
+          unsubscribe();
+          resolve(now());
+        };
+        const unsubscribe = client.models.subscribe(look);
+        look();
+      });
+    await until(true);
+    const tab = await Tab.open(context);
+    await tab.page.goto(product.url + pathOf(talk.id));
+    const allow = tab.page.getByRole("button", { name: "Allow" });
+    await allow.waitFor();
+    const idle = talk.nextState("idle");
+    const decidedAt = now();
+    const gone = allow.waitFor({ state: "detached" }).then(now);
+    const known = until(false);
+    await talk.decide(call.id, "deny");
+    figures.page.push((await gone) - decidedAt);
+    figures.client.push((await known) - decidedAt);
+    await idle;
+    client.end();
+    await tab.page.close();
+    talk.close();
+  }
   await context.close();
   return figures;
 }
