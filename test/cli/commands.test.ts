@@ -2,11 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test, vi } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
-import { say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
-import { Person } from "../api/person.ts";
+import { fail, say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
+import { at, Person } from "../api/person.ts";
 import { serveApi, startApiOn } from "../api/support.ts";
 import { startSystem } from "../support/system.ts";
-import { bedrock, run, type Options } from "./support.ts";
+import { bedrock, idIn, run, type Options } from "./support.ts";
 
 const system = await startSystem();
 const api = startApiOn(system);
@@ -142,6 +142,23 @@ describe("chat", () => {
     await chatting.shows("stopped");
     chatting.type("\x03");
     expect((await chatting.ended).code).toBe(0);
+  });
+
+  test.for([
+    [1, fail("invalid_request_error", { message: "No." })],
+    [130, say(text("Well", hold()))],
+  ] as const)("in a pipe: ends with %i where a run was not completed", async ([code, answer]) => {
+    const chatting = bedrock(["chat"], here);
+    chatting.type(`One. ${script(answer, say(text("Second.")))}\n`);
+    if (code === 130) {
+      await chatting.shows("Well");
+      await person.order("POST", at(idIn(chatting.stderr()), "/cancel"), { queue: "hold" });
+    }
+    chatting.type("Two.\n");
+    chatting.endInput();
+    const ended = await chatting.ended;
+    expect(ended.code, ended.stderr).toBe(code);
+    expect(ended.stdout).toContain("Second.\n");
   });
 
   test("in a pipe: each line waits for the run before", async () => {

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../local/ports.ts";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
-import { Person } from "../api/person.ts";
+import { at, Person } from "../api/person.ts";
 import { serveApi, startApiOn } from "../api/support.ts";
 import { startHttpProxy } from "../support/http-proxy.ts";
 import { startSystem } from "../support/system.ts";
@@ -136,6 +136,25 @@ describe("a stream that never comes", () => {
     expect(ended.code).toBe(77);
     expect(ended.stderr).toContain("BEDROCK_TOKEN");
     expect(await stateOf(idIn(ended.stderr))).toBe("llm_requesting");
+  });
+});
+
+describe("a conversation that is deleted while the server is away", () => {
+  test("ends what follows it with 1, which says so", async () => {
+    const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(url).port) });
+    onTestFinished(() => proxy.cut());
+    const running = bedrock(["run", "Go.", script(say(text("Well", hold())))], {
+      ...here,
+      url: `http://127.0.0.1:${proxy.port}`,
+    });
+    await running.shows("Well");
+    await proxy.cut();
+    await running.shows("Trying again");
+    await person.order("DELETE", at(idIn(running.stderr())), undefined, 204);
+    await proxy.mend();
+    const { code, stderr } = await running.ended;
+    expect(code).toBe(1);
+    expect(stderr).toContain("The conversation was deleted.");
   });
 });
 

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { newId } from "../../client/index.ts";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { at, Person } from "../api/person.ts";
@@ -84,6 +85,12 @@ describe("the exit code", () => {
     [["attach", "abc"], /list/],
     [["nothing"], /unknown command/],
     [["approve", "--yes", "x"], /unknown option/],
+    [["run", "--yes", "x"], /unknown option/],
+    [["run", "x", "--timeout=0"], /seconds above 0/],
+    [["run", "x", "--json", "--stream-json"], /cannot be used with/],
+    [["run", "x", "--image", "/does/not/exist"], /image can not be read/],
+    [["run", "x", "--image", "/dev/null"], /no PNG, JPEG, GIF or WebP/],
+    [["attach", "x", "--after=-1"], /number of an event/],
   ] as const)("is 64 for %j, with what to do", async ([args, wanted]) => {
     const { code, stderr, stdout } = await run(args, here);
     expect(stderr).toMatch(wanted);
@@ -117,6 +124,40 @@ describe("the exit code", () => {
     expect({ code, stderr }).toEqual({ code: 64, stderr: "Nothing has run in this conversation yet.\n" });
   });
 
+  test.for([
+    [{ BEDROCK_URL: "localhost:3000" }, /BEDROCK_URL is no address/],
+    [{ BEDROCK_TOKEN_FILE: "/does/not/exist" }, /BEDROCK_TOKEN_FILE can not be read/],
+    [{ BEDROCK_URL: "", PORT: "many" }, /HOST and PORT are no address/],
+  ] as const)("is 64 with the settings %j, with what is wrong", async ([env, wanted]) => {
+    const { code, stderr, stdout } = await run(["list"], { ...here, env });
+    expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
+    expect(stderr).toMatch(wanted);
+  });
+
+  test("is 64 for the beginning of several ids, which are shown", async () => {
+    const beginning = newId().slice(0, 20);
+    const ids = await Promise.all(
+      ["a", "b"].map((end) => person.create({ id: beginning + newId().slice(0, 11) + end })),
+    );
+    const { code, stderr } = await run(["attach", beginning], here);
+    expect(code).toBe(64);
+    expect(stderr).toContain(`Several ids begin with "${beginning}"`);
+    for (const id of ids) expect(stderr).toContain(id);
+    const [first = ""] = ids;
+    expect((await run(["export", first.slice(0, 31), "--json"], here)).stdout).toContain(first);
+  });
+
+  test("is 1 where the agent is at work already, and its run goes on", async () => {
+    const held = hold();
+    const id = await person.create({ message: { text: `Go. ${script(say(text("Well", held, ".")))}` } });
+    await vi.waitFor(async () => expect(await stateOf(id)).toBe("llm_requesting"), 10_000);
+    const { code, stdout, stderr } = await run(["run", "-c", id, "Also."], here);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/steer|followUp|stop/i);
+    expect(await stateOf(id)).toBe("llm_requesting");
+    held.release();
+  });
+
   test("is 69 when no server answers, with what to do", async () => {
     const { code, stderr } = await run(["run", "x"], { ...here, url: "http://127.0.0.1:1" });
     expect(code).toBe(69);
@@ -128,6 +169,12 @@ describe("the exit code", () => {
     const ended = await run(["run", "x"], { ...here, url: guarded, env: { BEDROCK_TOKEN: "wrong" } });
     expect(ended.code).toBe(77);
     expect(ended.stderr).toContain("BEDROCK_TOKEN");
+    for (const args of [["list"], ["new"], ["chat"], ["acp"]])
+      expect(await run(args, { ...here, url: guarded })).toEqual({
+        code: 77,
+        stdout: "",
+        stderr: "The server asks for a token. Set BEDROCK_TOKEN or BEDROCK_TOKEN_FILE.\n",
+      });
     const file = join(system.cwd, "token");
     writeFileSync(file, "the-right-token\n");
     const env = { BEDROCK_TOKEN_FILE: file };
