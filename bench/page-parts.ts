@@ -41,6 +41,8 @@ const pageStream: Part = (product, dir) =>
     for (const kind of Object.keys(ANSWERS) as (keyof typeof ANSWERS)[]) {
       const found = await typedStream(browser, product, dir, kind, STREAM_SECONDS);
       const what = `${kind}, ${Math.round(found.deltasPerSecond)} deltas/s, 4 times slower`;
+      const calm = spread(found.calm, [0.5, 0.95, 1]);
+      yield { what: `${what}: keydown to paint, before it comes`, figures: calm, goal: "" };
       const keys = spread(found.keydowns, [0.5, 0.95, 1]);
       yield { what: `${what}: keydown to paint`, figures: keys, goal: "p95 32 ms" };
       yield { what: `${what}: tasks`, figures: tasks(found.longTasks), goal: "max 100 ms" };

@@ -18,6 +18,8 @@ const SLOWER = 4;
 /** A quick typist. */
 const KEY_EVERY_MS = 100;
 const SAMPLES = 10;
+/** Keys while nothing streams. */
+const CALM_KEYS = 50;
 /** Milliseconds in which a page becomes quiet: what it does for a text that has come, it has done by then. */
 const SETTLED_MS = 2_500;
 
@@ -36,7 +38,9 @@ export const ANSWERS = {
 } as const satisfies { readonly [what: string]: (at: number) => string };
 
 export type StreamFigures = {
-  /** Milliseconds, each from a key to its frame. */
+  /** Milliseconds, each from a key to its frame, before the answer comes. */
+  readonly calm: readonly number[];
+  /** The same while it comes. */
   readonly keydowns: readonly number[];
   /** Milliseconds of each task above 50 ms. */
   readonly longTasks: readonly number[];
@@ -67,8 +71,15 @@ export async function typedStream(
   await tab.page.goto(`${product.url}/c/${talk.id}`);
   const message = tab.page.getByRole("textbox", { name: "Message" });
   await message.click();
-  const idle = talk.nextState("idle");
   await tab.slowDown(SLOWER);
+  // What the machine itself takes, so slowed down.
+  for (let n = 0; n < CALM_KEYS; n++) {
+    await tab.page.keyboard.press("a");
+    await sleep(KEY_EVERY_MS);
+  }
+  const calm = await tab.keydowns();
+  await message.fill("");
+  const idle = talk.nextState("idle");
   await tab.expect("conversation", "a");
   await talk.send(`Begin. ${tag}`);
   await tab.seen();
@@ -104,7 +115,7 @@ export async function typedStream(
   const costs = busy
     .slice(1)
     .map((value, at) => (value - (busy[at] ?? 0)) / Math.max(1, (told[at + 1] ?? 0) - (told[at] ?? 0)));
-  return { keydowns, longTasks, costs, deltasPerSecond: arrived / seconds };
+  return { calm, keydowns, longTasks, costs, deltasPerSecond: arrived / seconds };
 }
 
 /** Pauses until a delta's time: so the provider keeps the rate, however late its timers are. */

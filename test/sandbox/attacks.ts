@@ -107,8 +107,9 @@ export const ATTACKS: Groups = {
       },
       {
         name: "an abstract socket",
+        // Node 20 fills the name up with NULs, later ones do not.
         script: perl(
-          'socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, pack("S a108", AF_UNIX, "\\0$ENV{ABSTRACT}")) or die $!',
+          'socket(S, AF_UNIX, SOCK_STREAM, 0) or die $!; grep { connect(S, pack("S $_", AF_UNIX, "\\0$ENV{ABSTRACT}")) } "a108", "a*" or die $!',
         ),
       },
       {
