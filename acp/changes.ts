@@ -4,9 +4,10 @@
  */
 import { labelOf, subjectOf } from "../client/call-words.ts";
 import type { Conversation, LiveOutput, LoadedConversation, State } from "../client/index.ts";
-import { isAtWork, outcomeOf, type Outcome } from "../client/outcome.ts";
+import { outcomeOf, type Outcome } from "../client/outcome.ts";
 import { liveRowsOf, Transcript, type Call, type Row } from "../client/transcript.ts";
-import type { Block, FileDiff, Json, ToolStatus } from "../machine/message.ts";
+import { isWorking } from "../machine/conversation.ts";
+import { plainText, type Block, type FileDiff, type Json, type ToolStatus } from "../machine/message.ts";
 
 export type ShownCall = {
   readonly id: string;
@@ -98,7 +99,7 @@ export class Changes {
       case "error":
         return this.#once(row.key, `Error: ${row.message.content[0].message}`);
       case "note":
-        return this.#once(row.key, plain(row.message.content));
+        return this.#once(row.key, plainText(row.message.content));
       case "summary":
         return this.#once(row.key, `Summary:\n\n${row.message.content[0].summary}`);
       // Editors have no place for what the model is told of the mode and the like.
@@ -129,7 +130,7 @@ export class Changes {
     const { id, name, input, outcome, diffs } = call;
     const live = output?.toolCallId === id ? endOf(output) : "";
     const status = outcome === null ? (runs(state, id) ? "in_progress" : "pending") : outcome.status;
-    const text = outcome === null ? live : plain(outcome.output);
+    const text = outcome === null ? live : plainText(outcome.output);
     const before = this.#calls.get(id);
     const now = `${status} ${text}`;
     if (now === before) return [];
@@ -183,7 +184,7 @@ export function workOf(model: LoadedConversation): Work | null {
   const { state } = model.conversation;
   if (!model.isSynced) return null;
   if (state.kind === "awaiting_mode_approval") return { kind: "requires_action" };
-  if (isAtWork(state)) return { kind: "running" };
+  if (isWorking(state)) return { kind: "running" };
   const outcome = outcomeOf(model, null);
   return outcome === null ? null : { kind: "idle", outcome };
 }
@@ -195,9 +196,6 @@ const endOf = ({ parts }: LiveOutput): string =>
     .map(({ text }) => text)
     .join("")
     .slice(-SHOWN_OUTPUT);
-
-export const plain = (content: readonly Block[]): string =>
-  content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
 
 const runs = (state: State, callId: string): boolean =>
   (state.kind === "tool_executing" && state.current.id === callId) ||

@@ -4,7 +4,8 @@
  */
 import { RequestError } from "@agentclientprotocol/sdk";
 import { newId, type Client, type Conversation, type LoadedConversation } from "../client/index.ts";
-import { isAtWork, outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
+import { outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
+import { isWorking } from "../machine/conversation.ts";
 import { asked } from "./asked.ts";
 import { Changes, workOf, type Change } from "./changes.ts";
 import type { Prompt } from "./prompt.ts";
@@ -107,7 +108,7 @@ export class Session {
   async send({ text, images }: Prompt): Promise<string> {
     const id = newId();
     const model = this.#client.models.conversation(this.id);
-    const isBusy = model.kind === "loaded" && isAtWork(model.conversation.state);
+    const isBusy = model.kind === "loaded" && isWorking(model.conversation.state);
     const json = {
       id,
       text,
@@ -173,9 +174,9 @@ export class Session {
   /** As the protocol has it: closing a session stops its work. Resolves when it has stopped. */
   async close(): Promise<void> {
     const model = this.#client.models.conversation(this.id);
-    if (model.kind === "loaded" && isAtWork(model.conversation.state)) {
+    if (model.kind === "loaded" && isWorking(model.conversation.state)) {
       await this.cancel();
-      await this.#until(({ conversation }) => (isAtWork(conversation.state) ? null : true));
+      await this.#until(({ conversation }) => (isWorking(conversation.state) ? null : true));
     }
     await this.#told;
     this.end();

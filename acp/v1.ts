@@ -16,7 +16,8 @@ import {
 } from "@agentclientprotocol/sdk";
 import type { Client, Conversation } from "../client/index.ts";
 import type { Outcome } from "../client/outcome.ts";
-import { plain, type Change, type ShownCall } from "./changes.ts";
+import { plainText } from "../machine/message.ts";
+import type { Change, ShownCall } from "./changes.ts";
 import { promptOf } from "./prompt.ts";
 import type { Editor } from "./session.ts";
 import { Sessions } from "./sessions.ts";
@@ -125,7 +126,9 @@ function updatesOf(change: Change): readonly SessionUpdate[] {
   switch (change.kind) {
     case "user_message":
       // The editor shows its own prompts already.
-      return change.isOwn ? [] : change.content.map((block) => chunk("user_message_chunk", plain([block])));
+      return change.isOwn
+        ? []
+        : change.content.map((block) => chunk("user_message_chunk", plainText([block])));
     case "text":
       return [chunk("agent_message_chunk", change.text)];
     case "thinking":

@@ -18,8 +18,8 @@ import {
 } from "@agentclientprotocol/sdk/experimental/v2";
 import type { Client, Conversation } from "../client/index.ts";
 import type { Outcome } from "../client/outcome.ts";
-import type { Block, FileDiff } from "../machine/message.ts";
-import { plain, type Change, type ShownCall, type Work } from "./changes.ts";
+import { plainText, type FileDiff } from "../machine/message.ts";
+import type { Change, ShownCall, Work } from "./changes.ts";
 import { promptOf } from "./prompt.ts";
 import type { Editor } from "./session.ts";
 import { Sessions } from "./sessions.ts";
@@ -111,7 +111,7 @@ function updateOf(change: Change): SessionUpdate {
       return {
         sessionUpdate: "user_message",
         messageId: change.messageId,
-        content: change.content.map((block: Block) => ({ type: "text", text: plain([block]) })),
+        content: change.content.map((block) => ({ type: "text", text: plainText([block]) })),
       };
     case "text":
       return { sessionUpdate: "agent_message_chunk", ...chunkOf(change) };

@@ -16,7 +16,8 @@ import { describeState } from "../client/phase.ts";
 import { codeOf, EXIT, exitCodeOf, type ExitCode } from "./exit-codes.ts";
 import { readImage } from "./images.ts";
 import { insistent } from "./insist.ts";
-import { isAtWork, outcomeOf } from "../client/outcome.ts";
+import { outcomeOf } from "../client/outcome.ts";
+import { isWorking } from "../machine/conversation.ts";
 import { LinkWatch } from "./link-watch.ts";
 import { Printer } from "./printer.ts";
 import { conversationOf } from "./server.ts";
@@ -178,7 +179,7 @@ class Chat {
       if (!this.#isInteractive) return this.#waits();
       this.#terminal.tell("If you allow it, its commands have your rights. /approve or /deny");
     }
-    const phase = isAtWork(state) ? `${describeState(state)} ` : "";
+    const phase = isWorking(state) ? `${describeState(state)} ` : "";
     if (this.#isInteractive && phase !== this.#prompted) {
       this.#prompted = phase;
       if (!this.#isDumb) this.#lines.setPrompt(`${phase}› `);
@@ -305,7 +306,7 @@ class Chat {
 
   async #send(text: string, delivery: "followUp" | null): Promise<void> {
     const model = this.#client.models.conversation(this.#id);
-    const isBusy = model.kind === "loaded" && isAtWork(model.conversation.state);
+    const isBusy = model.kind === "loaded" && isWorking(model.conversation.state);
     const images = this.#images.map(readImage);
     const id = newId();
     const json = {
@@ -323,7 +324,7 @@ class Chat {
 
   #interrupt(): void {
     const model = this.#client.models.conversation(this.#id);
-    if (model.kind === "loaded" && isAtWork(model.conversation.state)) void this.#obey("/stop");
+    if (model.kind === "loaded" && isWorking(model.conversation.state)) void this.#obey("/stop");
     else this.#finish(EXIT.done);
   }
 }

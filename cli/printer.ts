@@ -5,6 +5,7 @@
 import { labelOf, subjectOf } from "../client/call-words.ts";
 import type { LiveOutput, LoadedConversation } from "../client/index.ts";
 import { liveRowsOf, Transcript, type Call, type Row } from "../client/transcript.ts";
+import { plainText } from "../machine/message.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Lines of a command's output, and of a change, that are shown. */
@@ -66,10 +67,7 @@ export class Printer {
         return;
       case "user": {
         if (!this.#isNew(row.key)) return;
-        const text = row.message.content
-          .map((block) => (block.type === "text" ? block.text : "[image]"))
-          .join(" ");
-        this.#terminal.tell(`> ${text}`, "bold");
+        this.#terminal.tell(`> ${plainText(row.message.content, " ")}`, "bold");
         return;
       }
       case "run_stop":
@@ -133,7 +131,7 @@ export class Printer {
     const showsOutput =
       call.name === "bash" || call.name === "spawn_agents" || (!isDone && call.diffs.length === 0);
     if (showsOutput && shown.lines === 0) {
-      const text = output.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
+      const text = plainText(output);
       if (text.trim() !== "") this.#printOutput(text.trimEnd().split("\n"), 0);
     }
     for (const { diff, addedLines, removedLines, path } of call.diffs) {

@@ -5,7 +5,13 @@
  */
 import { runningIn, type State } from "../machine/conversation.ts";
 import type { Conversation, ConversationEvent, Message } from "./events.ts";
-import { addToAnswer, addToOutput, type LiveAnswer, type LiveOutput } from "./live-text.ts";
+import {
+  addToAnswer,
+  addToOutput,
+  answerIn,
+  type LiveAnswer,
+  type LiveOutput,
+} from "../protocol/live-text.ts";
 
 export type ConversationModel =
   | { readonly kind: "loading" }
@@ -157,36 +163,10 @@ function withEarlier(model: LoadedConversation, earlier: readonly Message[]): Lo
 }
 
 function inState(model: LoadedConversation, state: State, now: number): LoadedConversation {
-  const kept = keepsAnswer(state, model.answer);
   return {
     ...model,
     conversation: { ...model.conversation, state },
     since: state.kind === model.conversation.state.kind ? model.since : now,
-    answer: kept ? model.answer : null,
+    answer: answerIn(state, model.answer),
   };
-}
-
-/**
- * An answer is dropped when it is asked for again, and when its request was stopped or has failed: nothing of it is
- * stored. In the other states its message is on the way.
- */
-function keepsAnswer(state: State, answer: LiveAnswer | null): boolean {
-  switch (state.kind) {
-    case "llm_requesting":
-    case "awaiting_continuation":
-      return state.requestId === answer?.requestId && state.retry === null;
-    case "awaiting_llm":
-    case "tool_executing":
-    case "awaiting_mode_approval":
-    case "awaiting_sub_agents":
-      return true;
-    // Its request is stopped. The server tells nothing of it to those who come now, either.
-    case "cancelling":
-    case "idle":
-    case "error":
-    case "context_exhausted":
-    case "completed":
-    case "failed":
-      return false;
-  }
 }

@@ -8,7 +8,7 @@ export type { Client, ClientOptions, View } from "./client.ts";
 export type { ConversationInput, ConversationModel, LoadedConversation } from "./conversation-model.ts";
 export type { Conversation, ConversationEvent, ListEvent, Message, State } from "./events.ts";
 export type { ListedConversation, ListModel } from "./list-model.ts";
-export type { LiveAnswer, LiveBlock, LiveOutput } from "./live-text.ts";
+export type { LiveAnswer, LiveBlock, LiveOutput } from "../protocol/live-text.ts";
 export { Models } from "./models.ts";
 export { phaseOf } from "./phase.ts";
 export type { Phase } from "./phase.ts";

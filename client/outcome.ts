@@ -1,4 +1,5 @@
 /** Owns: how the run of a message ended, or that it has not yet: read from the conversation's model. Pure. */
+import { isWorking } from "../machine/conversation.ts";
 import type { LoadedConversation } from "./conversation-model.ts";
 import type { State } from "./events.ts";
 
@@ -23,19 +24,19 @@ export function outcomeOf(model: LoadedConversation, messageId: string | null): 
   const { conversation, messages } = model;
   const { state, queue, queueHeld } = conversation;
   if (messageId === null) {
-    if (isAtWork(state)) return null;
+    if (isWorking(state)) return null;
     return endOf(messages.findLast(isEnd), state) ?? { kind: "done" };
   }
   const place = messages.findIndex(({ id }) => id === messageId);
   if (place === -1) {
     if (state.kind === "context_exhausted") return { kind: "exhausted" };
     if (!queue.some((queued) => queued.messageId === messageId)) return null;
-    return queueHeld === null || isAtWork(state) ? null : { kind: "held", reason: queueHeld };
+    return queueHeld === null || isWorking(state) ? null : { kind: "held", reason: queueHeld };
   }
   const end = messages.slice(place).find(isEnd);
   // What belongs to the run's end comes after its message. But another run may begin at once.
   const isLast = messages.at(-1) === end;
-  return isLast && isAtWork(state) ? null : endOf(end, state);
+  return isLast && isWorking(state) ? null : endOf(end, state);
 }
 
 type Message = LoadedConversation["messages"][number];
@@ -57,25 +58,5 @@ function endOf(end: End | undefined, state: State): Outcome | null {
         kind: "failed",
         reason: state.kind === "error" ? state.message : "The run ended by an error.",
       };
-  }
-}
-
-/** A run goes on, or waits for the person. */
-export function isAtWork(state: State): boolean {
-  switch (state.kind) {
-    case "awaiting_llm":
-    case "llm_requesting":
-    case "tool_executing":
-    case "awaiting_mode_approval":
-    case "awaiting_sub_agents":
-    case "cancelling":
-    case "awaiting_continuation":
-      return true;
-    case "idle":
-    case "error":
-    case "context_exhausted":
-    case "completed":
-    case "failed":
-      return false;
   }
 }

@@ -5,9 +5,16 @@
  */
 import { groupOf, type ToolGroup } from "../machine/cycle-steps.ts";
 import { SPAWN_TOOL } from "../machine/control-tools.ts";
-import type { FileDiff, Json, ProviderBlock, ToolDisplay, ToolOutcome } from "../machine/message.ts";
+import {
+  stringIn,
+  type FileDiff,
+  type Json,
+  type ProviderBlock,
+  type ToolDisplay,
+  type ToolOutcome,
+} from "../machine/message.ts";
 import type { Message } from "./events.ts";
-import type { LiveAnswer } from "./live-text.ts";
+import type { LiveAnswer } from "../protocol/live-text.ts";
 
 type Of<Type extends Message["type"]> = Extract<Message, { readonly type: Type }>;
 
@@ -144,12 +151,6 @@ function callIn(block: ProviderBlock, results: ReadonlyMap<string, Result>): Cal
   const id = stringIn(block, "id");
   const { outcome, diffs, subAgents } = results.get(id) ?? { outcome: null, diffs: NONE, subAgents: NONE };
   return { id, name: stringIn(block, "name"), input: block["input"] ?? null, outcome, diffs, subAgents };
-}
-
-/** A text field of a block. Blocks are stored as the provider sent them, and may lack it. */
-function stringIn(block: ProviderBlock, field: string): string {
-  const value = block[field];
-  return typeof value === "string" ? value : "";
 }
 
 function addCall(rows: Row[], call: Call): void {

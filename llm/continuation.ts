@@ -3,7 +3,7 @@
  * text, trimmed so that it always fits the model's window.
  */
 import type { MessageCreateParamsStreaming } from "@anthropic-ai/sdk/resources/messages";
-import type { Block, Message, ProviderBlock } from "../machine/message.ts";
+import { plainText, type Block, type Message, type ProviderBlock } from "../machine/message.ts";
 import type { Model } from "./models.ts";
 
 export type ContinuationInput = {
@@ -126,8 +126,7 @@ function render(message: Message): string {
   }
 }
 
-const renderBlocks = (blocks: readonly Block[]): string =>
-  blocks.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n") || "(nothing)";
+const renderBlocks = (blocks: readonly Block[]): string => plainText(blocks) || "(nothing)";
 
 /** Thinking is left out: it is not needed for a summary, and may be unreadable. */
 function renderProviderBlock(block: ProviderBlock): string {

@@ -211,7 +211,8 @@ function hand(child: ChildProcess, secrets: Readonly<Record<string, string>>): v
 }
 
 /**
- * Opens the log for appending; what is written from now on begins at byte `from`. A log that has grown large is put aside, in place of the one put aside before.
+ * Opens the log for appending; what is written from now on begins at byte `from`. A log that has grown large is put
+ * aside, in place of the one put aside before.
  */
 export function openLog(log: string): { log: string; fd: number; from: number } {
   try {

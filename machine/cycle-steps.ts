@@ -3,7 +3,15 @@
  * follow it, grouped (request-cycle model, section 6.2, ResolutionStep).
  * Not here: which messages make a cycle (cycles.ts).
  */
-import type { Delivery, Json, Message, ProviderBlock, ToolOutcome, ToolStatus } from "./message.ts";
+import {
+  stringIn,
+  type Delivery,
+  type Json,
+  type Message,
+  type ProviderBlock,
+  type ToolOutcome,
+  type ToolStatus,
+} from "./message.ts";
 
 export type Step = UserStep | AiBlock;
 
@@ -82,12 +90,6 @@ function callIn(block: ProviderBlock, outcomes: Outcomes): StepCall {
     status: outcome?.status ?? null,
     durationMs: outcome?.durationMs ?? null,
   };
-}
-
-/** A text field of a block. The block may lack it, because blocks are stored as the provider sent them. */
-function stringIn(block: ProviderBlock, field: string): string {
-  const value = block[field];
-  return typeof value === "string" ? value : "";
 }
 
 type OpenGroup = ToolGroup & { readonly calls: StepCall[] };

@@ -145,6 +145,16 @@ export type Message = MessageBody & {
   readonly createdAt: string;
 };
 
+/** A text field of a block. The block may lack it, because blocks are stored as the provider sent them. */
+export function stringIn(block: ProviderBlock, field: string): string {
+  const value = block[field];
+  return typeof value === "string" ? value : "";
+}
+
+/** What blocks say where images cannot be shown. */
+export const plainText = (blocks: readonly Block[], separator = "\n"): string =>
+  blocks.map((block) => (block.type === "text" ? block.text : "[image]")).join(separator);
+
 /**
  * The blocks of people, tools and the system, which may hold images. The model's own blocks are `ProviderBlock`s and
  * are not among them.

@@ -6,7 +6,7 @@ import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } 
 import { patched, setCurrentDetails, upsertSearchAttributes, workflowInfo } from "@temporalio/workflow";
 import type { Conversation, Mode, State } from "../machine/conversation.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
-import { shownTitle } from "../protocol/title.ts";
+import { STAND_IN_TITLE } from "../protocol/title.ts";
 
 type Status = "working" | "waiting" | "idle" | "error" | "exhausted";
 
@@ -35,9 +35,9 @@ export class Visibility {
     this.#config = config;
   }
 
-  /** @param title null: it has none yet. */
+  /** @param title as `plainTitle` makes it; null: it has none yet. */
   show(conversation: Conversation, revision: number, title: string | null): void {
-    const shown = shownTitle(title);
+    const shown = title ?? STAND_IN_TITLE;
     const attributes = { status: statusOf(conversation.state), mode: conversation.mode, title: shown };
     // What this run has written; before that, what it was started with, or what the previous run had.
     const { typedSearchAttributes } = workflowInfo();

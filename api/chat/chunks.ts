@@ -4,8 +4,16 @@
  * fixed length, and nothing of a command's output is told before its end. Pure.
  */
 import { UPGRADE_TOOL } from "../../machine/control-tools.ts";
-import type { Block, Message, ProviderBlock, ToolOutcome } from "../../machine/message.ts";
-import type { Answer, Run } from "./run.ts";
+import {
+  plainText,
+  stringIn,
+  type Block,
+  type Message,
+  type ProviderBlock,
+  type ToolOutcome,
+} from "../../machine/message.ts";
+import type { LiveAnswer } from "../../protocol/live-text.ts";
+import type { Run } from "./run.ts";
 
 /** What `ai` calls a UIMessageChunk; those that are used here. */
 export type Chunk =
@@ -140,13 +148,12 @@ class Teller {
   }
 
   /** Whole cells only, but of a block that another one follows. */
-  tellLive({ requestId, blocks }: Answer): void {
+  tellLive({ requestId, blocks }: LiveAnswer): void {
     this.#startStep();
-    for (const [place, { kind, index, text, hasGap }] of blocks.entries()) {
+    for (const [place, { kind, index, text }] of blocks.entries()) {
       const id = `${requestId}.${index}`;
-      const isWhole = place < blocks.length - 1 && !hasGap;
+      const isWhole = place < blocks.length - 1;
       this.#tellText(kind, id, isWhole ? text : text.slice(0, text.length - (text.length % CELL)), isWhole);
-      if (hasGap) return;
     }
   }
 
@@ -201,7 +208,7 @@ class Teller {
       );
       if (toolCallId === this.#decided) this.chunks = [...this.#first];
     }
-    const text = plain(output);
+    const text = plainText(output);
     this.chunks.push(
       status === "completed"
         ? { type: "tool-output-available", toolCallId, output: text, dynamic: true }
@@ -210,7 +217,7 @@ class Teller {
   }
 
   #remark(type: "data-user" | "data-note", id: string, content: readonly Block[]): void {
-    this.chunks.push({ type, id, data: { text: plain(content) } });
+    this.chunks.push({ type, id, data: { text: plainText(content) } });
   }
 
   #end(reason: "completed" | "interrupted" | "error"): void {
@@ -240,13 +247,4 @@ class Teller {
     if (this.isInStep) this.chunks.push({ type: "finish-step" });
     this.isInStep = false;
   }
-}
-
-const plain = (content: readonly Block[]): string =>
-  content.map((block) => (block.type === "text" ? block.text : "[image]")).join("\n");
-
-/** A text field of a block. Blocks are stored as the provider sent them, and may lack it. */
-function stringIn(block: ProviderBlock, field: string): string {
-  const value = block[field];
-  return typeof value === "string" ? value : "";
 }

@@ -8,9 +8,6 @@ import type { Chunk, Chunks } from "./chunks.ts";
 
 type Delta = Extract<Chunk, { readonly delta: string }>;
 
-/** What a client has of an answer that is not stored. */
-type Live = { readonly open: Chunk | null; readonly last: Chunk };
-
 export class Progress {
   /** Chunks that the client has got: what it counts. */
   #got: number;
@@ -18,7 +15,8 @@ export class Progress {
   #has: number;
   /** The chunks of stored messages, when the client got what is beyond them. */
   #stored = 0;
-  #live: Live | null = null;
+  /** The last chunk that it got of an answer that is not stored. */
+  #live: Chunk | null = null;
 
   /** @param has chunks that the client has already */
   constructor(has: number) {
@@ -34,18 +32,16 @@ export class Progress {
     this.#got += more.length;
     if (more.length > 0) this.#has = chunks.length;
     this.#stored = stored;
-    const last = this.#has > stored ? chunks[this.#has - 1] : undefined;
-    this.#live = last === undefined ? null : { last, open: endOf(last) };
+    this.#live = this.#has > stored ? (chunks[this.#has - 1] ?? null) : null;
     return [...ends, ...more];
   }
 
   /** Ends what the client has of an answer that is not the run's any more. */
   #endDropped(chunks: readonly Chunk[]): readonly Chunk[] {
-    const live = this.#live;
-    if (live === null || isSame(live.last, chunks[this.#has - 1])) return [];
+    if (this.#live === null || isSame(this.#live, chunks[this.#has - 1])) return [];
     const text = "The answer broke off here. The model is asked again.";
     const remark: Chunk = { type: "data-note", id: `dropped.${this.#got}`, data: { text } };
-    const ends = live.open === null ? [remark] : [live.open, remark];
+    const ends = [...endOf(this.#live), remark];
     this.#has = this.#stored;
     this.#got += ends.length;
     return ends;
@@ -79,12 +75,12 @@ function mergeDeltas(chunks: readonly Chunk[], wanted: number): readonly Chunk[]
 
 const isDelta = (chunk: Chunk): chunk is Delta => "delta" in chunk;
 
-/** What ends the text that a chunk leaves open; null: it leaves none. */
-function endOf(chunk: Chunk): Chunk | null {
-  if (chunk.type === "text-start" || chunk.type === "text-delta") return { type: "text-end", id: chunk.id };
+/** What ends the text that a chunk leaves open. */
+function endOf(chunk: Chunk): readonly Chunk[] {
+  if (chunk.type === "text-start" || chunk.type === "text-delta") return [{ type: "text-end", id: chunk.id }];
   if (chunk.type === "reasoning-start" || chunk.type === "reasoning-delta")
-    return { type: "reasoning-end", id: chunk.id };
-  return null;
+    return [{ type: "reasoning-end", id: chunk.id }];
+  return [];
 }
 
 const isSame = (one: Chunk, other: Chunk | undefined): boolean =>

@@ -9,7 +9,7 @@ import { hold } from "../../local/scripted/cues.ts";
 import { say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { at, Person } from "../api/person.ts";
 import { serveApi, startApiOn } from "../api/support.ts";
-import { isDead, pidIn } from "../support/processes.ts";
+import { isDead, longCommand, pidIn } from "../support/processes.ts";
 import { startSystem } from "../support/system.ts";
 import { eventually, openEditor, openV2Editor, type V2Editor } from "./editor.ts";
 
@@ -30,12 +30,6 @@ const allow = async ({ questions }: V2Editor, place = 0): Promise<void> => {
   questions[place]?.answer("approve");
 };
 const until = ({ states }: V2Editor, last: string) => eventually(() => expect(states().at(-1)).toBe(last));
-
-/** A command that says who it is in a file, and goes on for long. */
-function longCommand(): { readonly command: string; readonly file: string } {
-  const file = join(system.cwd, randomUUID());
-  return { file, command: `sleep 600 & echo $! > ${file}.part; mv ${file}.part ${file}; wait` };
-}
 
 test("a prompt is answered when it is in the conversation; its state says how it goes on", async () => {
   const editor = await open();
@@ -151,7 +145,7 @@ test("a bridge that is killed stops nothing; resumed from the start, everything 
 test("cancel stops the process tree; a prompt that waits is in the conversation then", async () => {
   const editor = await open();
   const id = await begin(editor);
-  const { file, command } = longCommand();
+  const { file, command } = longCommand(system.cwd);
   await prompt(editor, id, `Go. ${script(asks(), say(toolCall("bash", { command })))}`);
   await allow(editor);
   const pid = await pidIn(file);
@@ -186,7 +180,7 @@ test("closing a session stops its work before it is answered, in both versions",
   const first = await openEditor({ BEDROCK_URL: url });
   const inFirst = (await first.agent.request("session/new", { cwd: system.cwd, mcpServers: [] })).sessionId;
   const inSecond = await begin(second);
-  const commands = [longCommand(), longCommand()] as const;
+  const commands = [longCommand(system.cwd), longCommand(system.cwd)] as const;
   const scripts = commands.map(({ command }) => script(asks(), say(toolCall("bash", { command }))));
   const ended = first.agent.request("session/prompt", {
     sessionId: inFirst,

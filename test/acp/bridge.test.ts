@@ -7,7 +7,7 @@ import { hold } from "../../local/scripted/cues.ts";
 import { say, text, thinking, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { at, Person } from "../api/person.ts";
 import { serveApi, startApiOn } from "../api/support.ts";
-import { isDead, pidIn } from "../support/processes.ts";
+import { isDead, longCommand, pidIn } from "../support/processes.ts";
 import { startSystem } from "../support/system.ts";
 import { eventually, openEditor, type Editor } from "./editor.ts";
 
@@ -23,8 +23,6 @@ const begin = async ({ agent }: Editor) =>
   (await agent.request("session/new", { cwd: system.cwd, mcpServers: [] })).sessionId;
 const prompt = ({ agent }: Editor, sessionId: string, words: string) =>
   agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text: words }] });
-const stateOf = async (id: string) =>
-  ((await person.conversation(id))["state"] as { readonly kind: string }).kind;
 
 test("a prompt is a message: its answer streams, its calls show, and it ends with the run", async () => {
   const editor = await open();
@@ -67,7 +65,7 @@ test("an approval is asked for with its reason; allowed, the change comes with i
   const [question] = editor.questions;
   expect(question?.toolCall.title).toContain("To greet.");
   expect(question?.options.map(({ kind }) => kind)).toEqual(["reject_once", "allow_once"]);
-  expect(await stateOf(id)).toBe("awaiting_mode_approval");
+  expect(await person.stateOf(id)).toBe("awaiting_mode_approval");
   question?.answer("approve");
   expect(await ended).toEqual({ stopReason: "end_turn" });
   expect(editor.updates("current_mode_update")).toMatchObject([{ currentModeId: "unrestricted" }]);
@@ -101,8 +99,7 @@ test("a denial keeps the mode; one that is made elsewhere takes the question bac
 test("cancel stops the process tree, and the prompt ends as cancelled", async () => {
   const editor = await open();
   const id = await begin(editor);
-  const file = join(system.cwd, randomUUID());
-  const command = `sleep 600 & echo $! > ${file}.part; mv ${file}.part ${file}; wait`;
+  const { command, file } = longCommand(system.cwd);
   const ended = prompt(editor, id, `Go. ${script(asks(), say(toolCall("bash", { command })))}`);
   await eventually(() => expect(editor.questions).toHaveLength(1));
   editor.questions[0]?.answer("approve");
@@ -124,9 +121,9 @@ test("a bridge that is killed in the middle of a prompt stops nothing; loaded ag
   void prompt(editor, id, `Go. ${tag}`).catch(() => undefined);
   await eventually(() => expect(editor.said()).toBe("I "));
   await editor.kill();
-  expect(await stateOf(id)).toBe("llm_requesting");
+  expect(await person.stateOf(id)).toBe("llm_requesting");
   held.release();
-  await eventually(async () => expect(await stateOf(id)).toBe("awaiting_mode_approval"));
+  await eventually(async () => expect(await person.stateOf(id)).toBe("awaiting_mode_approval"));
 
   const again = await open();
   const { modes } = await again.agent.request("session/load", {

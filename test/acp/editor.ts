@@ -19,15 +19,29 @@ import { onTestFinished, vi } from "vitest";
 const PROGRAM = join(import.meta.dirname, "..", "..", "cli", "bedrock.mjs");
 
 /** A question that the editor shows, until it is answered or taken back. */
-type Question = RequestPermissionRequest & {
+type Question<Params> = Params & {
   readonly answer: (optionId: string) => void;
   readonly isTakenBack: () => boolean;
 };
 
+/** Shows each question, and answers it as the test does. */
+const askIn =
+  <Params extends object>(questions: Question<Params>[]) =>
+  async ({ params, signal }: { readonly params: Params; readonly signal: AbortSignal }) => {
+    const optionId = await new Promise<string | null>((answer) => {
+      questions.push({ ...params, answer, isTakenBack: () => signal.aborted });
+      signal.addEventListener("abort", () => answer(null));
+    });
+    return {
+      outcome:
+        optionId === null ? { outcome: "cancelled" as const } : { outcome: "selected" as const, optionId },
+    };
+  };
+
 export type Editor = {
   readonly agent: ClientContext;
   readonly notices: SessionNotification[];
-  readonly questions: Question[];
+  readonly questions: Question<RequestPermissionRequest>[];
   /** The text that the agent has said, in all. */
   readonly said: () => string;
   readonly updates: <Kind extends SessionUpdate["sessionUpdate"]>(
@@ -62,18 +76,10 @@ function startBridge(env: Readonly<Record<string, string>>) {
 export async function openEditor(env: Readonly<Record<string, string>>): Promise<Editor> {
   const { input, output, kill } = startBridge(env);
   const notices: SessionNotification[] = [];
-  const questions: Question[] = [];
+  const questions: Question<RequestPermissionRequest>[] = [];
   const connection = client({ name: "test" })
     .onNotification("session/update", ({ params }) => void notices.push(params))
-    .onRequest("session/request_permission", async ({ params, signal }) => {
-      const optionId = await new Promise<string | null>((answer) => {
-        questions.push({ ...params, answer, isTakenBack: () => signal.aborted });
-        signal.addEventListener("abort", () => answer(null));
-      });
-      return {
-        outcome: optionId === null ? { outcome: "cancelled" } : { outcome: "selected", optionId },
-      };
-    })
+    .onRequest("session/request_permission", askIn(questions))
     .connect(ndJsonStream(input, output));
   const { agent } = connection;
   const started = await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
@@ -102,16 +108,10 @@ type V2Update = v2.SessionUpdate;
 type V2Kind =
   "agent_message_chunk" | "user_message" | "tool_call_update" | "config_option_update" | "plan_update";
 
-/** A question, as in {@link Editor}. */
-type V2Question = v2.RequestPermissionRequest & {
-  readonly answer: (optionId: string) => void;
-  readonly isTakenBack: () => boolean;
-};
-
 export type V2Editor = {
   readonly agent: v2.ClientContext;
   readonly protocolVersion: number;
-  readonly questions: V2Question[];
+  readonly questions: Question<v2.RequestPermissionRequest>[];
   readonly said: () => string;
   readonly updates: <Kind extends V2Kind>(kind: Kind) => Extract<V2Update, { sessionUpdate: Kind }>[];
   /** What the agent did, one after the other: running, requires_action, or idle with the reason. */
@@ -135,19 +135,11 @@ export async function openV2Editor(
       controller.enqueue(message);
     },
   });
-  const questions: V2Question[] = [];
+  const questions: Question<v2.RequestPermissionRequest>[] = [];
   const { agent } = v2
     .client({ name: "test" })
     .onNotification("session/update", () => undefined)
-    .onRequest("session/request_permission", async ({ params, signal }) => {
-      const optionId = await new Promise<string | null>((answer) => {
-        questions.push({ ...params, answer, isTakenBack: () => signal.aborted });
-        signal.addEventListener("abort", () => answer(null));
-      });
-      return {
-        outcome: optionId === null ? { outcome: "cancelled" } : { outcome: "selected", optionId },
-      };
-    })
+    .onRequest("session/request_permission", askIn(questions))
     .connect({ writable: stream.writable, readable: stream.readable.pipeThrough(observed) });
   const info = { name: "test", version: "1" };
   const started = await agent.request("initialize", { protocolVersion, info });

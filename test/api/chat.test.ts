@@ -1,6 +1,5 @@
 /** A page that is made with the AI SDK (docs/ai-sdk.md): the SDK's own client, on the real system. */
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import {
   AbstractChat,
   DefaultChatTransport,
@@ -13,7 +12,7 @@ import { expect, test, vi } from "vitest";
 import { stoppingFetch } from "../../client/stopping-fetch.ts";
 import { failHere, hold } from "../../local/scripted/cues.ts";
 import { fail, say, text, thinking, toolCall, type Answer } from "../../local/scripted/script.ts";
-import { isDead, pidIn } from "../support/processes.ts";
+import { isDead, longCommand, pidIn } from "../support/processes.ts";
 import { startSystem } from "../support/system.ts";
 import { at, Person } from "./person.ts";
 import { serveApi, startApiOn } from "./support.ts";
@@ -214,8 +213,7 @@ test("a denial is one, and a decision that comes too late says so", async () => 
 });
 
 test("stop kills the process tree; a page without the product's fetch only stops looking", async () => {
-  const file = join(system.cwd, randomUUID());
-  const command = `sleep 600 & echo $! > ${file}.part; mv ${file}.part ${file}; wait`;
+  const { command, file } = longCommand(system.cwd);
   const id = newId();
   await person.create({ id });
   const chat = new Chat(id, { fetch: stoppingFetch() });

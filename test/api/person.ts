@@ -35,6 +35,11 @@ export class Person {
     return this.read(at(id));
   }
 
+  /** The kind of the conversation's state. */
+  async stateOf(id: string): Promise<string> {
+    return ((await this.conversation(id))["state"] as { readonly kind: string }).kind;
+  }
+
   async messages(id: string): Promise<readonly Message[]> {
     return (await this.read(at(id, "/messages")))["messages"] as Message[];
   }

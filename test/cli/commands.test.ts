@@ -15,10 +15,8 @@ const person = new Person(api, system.cwd);
 const here: Options = { url, cwd: system.cwd };
 
 const script = (...answers: readonly Answer[]): string => system.model.script(randomUUID(), [...answers]);
-const stateOf = async (id: string) =>
-  ((await person.conversation(id))["state"] as { readonly kind: string }).kind;
 const untilState = (id: string, kind: string) =>
-  vi.waitFor(async () => expect(await stateOf(id)).toBe(kind), 20_000);
+  vi.waitFor(async () => expect(await person.stateOf(id)).toBe(kind), 20_000);
 const asks = () => say(text("I ask."), toolCall("request_mode_upgrade", { reason: "To write." }));
 
 describe("what is done to conversations", () => {
@@ -106,7 +104,7 @@ describe("chat", () => {
     const [id = ""] = /[0-9a-f]{32}/.exec(chatting.stdout()) ?? [];
     chatting.type("y\ryes\r");
     await vi.waitFor(async () => expect((await person.conversation(id))["queue"]).toHaveLength(2), 10_000);
-    expect(await stateOf(id)).toBe("awaiting_mode_approval");
+    expect(await person.stateOf(id)).toBe("awaiting_mode_approval");
     chatting.type("/approve\r");
     await chatting.shows("Thanks.");
     await untilState(id, "idle");

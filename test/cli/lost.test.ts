@@ -19,8 +19,6 @@ const person = new Person(api, system.cwd);
 const here: Options = { url, cwd: system.cwd };
 
 const script = (...answers: readonly Answer[]): string => system.model.script(randomUUID(), [...answers]);
-const stateOf = async (id: string) =>
-  ((await person.conversation(id))["state"] as { readonly kind: string }).kind;
 const typesOf = async (id: string) => (await person.messages(id)).map(({ type }) => type);
 /** The ids of the conversations with this title. */
 const titled = async (title: string) => {
@@ -28,6 +26,21 @@ const titled = async (title: string) => {
     conversations: { id: string; title: string }[];
   };
   return conversations.filter((each) => each.title === title).map(({ id }) => id);
+};
+
+/** A connection to the server that the test can cut and mend. */
+const behindProxy = async () => {
+  const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(url).port) });
+  onTestFinished(() => proxy.cut());
+  return { proxy, options: { ...here, url: `http://127.0.0.1:${proxy.port}` } };
+};
+/** A run that is under way when its command loses the server. */
+const cutOff = async () => {
+  const { proxy, options } = await behindProxy();
+  const running = bedrock(["run", "Go.", script(say(text("Well", hold())))], options);
+  await running.shows("Well");
+  await proxy.cut();
+  return { proxy, running };
 };
 
 const CREATE = "POST /api/conversations";
@@ -135,20 +148,13 @@ describe("a stream that never comes", () => {
     const ended = await run(["run", "Go.", script(say(text("Well", hold())))], { ...here, url: refusing });
     expect(ended.code).toBe(77);
     expect(ended.stderr).toContain("BEDROCK_TOKEN");
-    expect(await stateOf(idIn(ended.stderr))).toBe("llm_requesting");
+    expect(await person.stateOf(idIn(ended.stderr))).toBe("llm_requesting");
   });
 });
 
 describe("a conversation that is deleted while the server is away", () => {
   test("ends what follows it with 1, which says so", async () => {
-    const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(url).port) });
-    onTestFinished(() => proxy.cut());
-    const running = bedrock(["run", "Go.", script(say(text("Well", hold())))], {
-      ...here,
-      url: `http://127.0.0.1:${proxy.port}`,
-    });
-    await running.shows("Well");
-    await proxy.cut();
+    const { proxy, running } = await cutOff();
     await running.shows("Trying again");
     await person.order("DELETE", at(idIn(running.stderr())), undefined, 204);
     await proxy.mend();
@@ -179,36 +185,22 @@ describe("Ctrl-C", () => {
     expect(code).toBe(130);
     const id = idIn(stderr);
     expect(stderr).toContain(`Go on with: bedrock run -c ${id}`);
-    expect(await stateOf(id)).toBe("idle");
+    expect(await person.stateOf(id)).toBe("idle");
   });
 
   test("while the server is away stops the run when it is back", async () => {
-    const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(url).port) });
-    onTestFinished(() => proxy.cut());
-    const running = bedrock(["run", "Go.", script(say(text("Well", hold())))], {
-      ...here,
-      url: `http://127.0.0.1:${proxy.port}`,
-    });
-    await running.shows("Well");
-    await proxy.cut();
+    const { proxy, running } = await cutOff();
     await running.shows("Trying again");
     running.kill("SIGINT");
     await running.shows("Stopping");
     await proxy.mend();
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);
-    expect(await stateOf(idIn(stderr))).toBe("idle");
+    expect(await person.stateOf(idIn(stderr))).toBe("idle");
   });
 
   test("for the second time ends the command without an answer, and says how to go on", async () => {
-    const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(url).port) });
-    onTestFinished(() => proxy.cut());
-    const running = bedrock(["run", "Go.", script(say(text("Well", hold())))], {
-      ...here,
-      url: `http://127.0.0.1:${proxy.port}`,
-    });
-    await running.shows("Well");
-    await proxy.cut();
+    const { running } = await cutOff();
     running.kill("SIGINT");
     await running.shows("Stopping");
     running.kill("SIGINT");
@@ -219,12 +211,6 @@ describe("Ctrl-C", () => {
 });
 
 describe("chat", () => {
-  const behindProxy = async () => {
-    const proxy = await startProxy({ host: "127.0.0.1", port: Number(new URL(url).port) });
-    onTestFinished(() => proxy.cut());
-    return { proxy, options: { ...here, url: `http://127.0.0.1:${proxy.port}` } };
-  };
-
   test("says that the server is away, and goes on when it is back", async () => {
     const { proxy, options } = await behindProxy();
     const held = hold();
@@ -263,6 +249,6 @@ describe("chat", () => {
     const id = idIn(stderr);
     expect(stderr).toContain(`Allow it with: bedrock approve ${id}`);
     expect(stderr).toContain("1 more line was not sent.");
-    expect(await stateOf(id)).toBe("awaiting_mode_approval");
+    expect(await person.stateOf(id)).toBe("awaiting_mode_approval");
   });
 });

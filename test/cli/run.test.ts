@@ -8,7 +8,7 @@ import { hold } from "../../local/scripted/cues.ts";
 import { fail, say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
 import { at, Person } from "../api/person.ts";
 import { serveApi, startApiOn } from "../api/support.ts";
-import { familyOf, isDead, pidIn } from "../support/processes.ts";
+import { familyOf, isDead, longCommand, pidIn } from "../support/processes.ts";
 import { startSystem } from "../support/system.ts";
 import { startProxy } from "../support/tcp-proxy.ts";
 import { bedrock, idIn, linesOf, run, type Options, type Running } from "./support.ts";
@@ -22,8 +22,6 @@ const here: Options = { url, cwd: system.cwd };
 const script = (...answers: readonly Answer[]): string => system.model.script(randomUUID(), [...answers]);
 const asks = (reason = "I want to write."): Answer =>
   say(text("I ask."), toolCall("request_mode_upgrade", { reason }));
-const stateOf = async (id: string) =>
-  ((await person.conversation(id))["state"] as { readonly kind: string }).kind;
 const approvalOf = async (id: string) => {
   const { state } = (await person.conversation(id)) as { state: { toolCall: { id: string } } };
   return state.toolCall.id;
@@ -57,7 +55,7 @@ describe("the exit code", () => {
     expect(ended.stderr).toContain("To write.");
     const [, command = ""] = /Allow it with: bedrock (.*)/.exec(ended.stderr) ?? [];
     const id = idIn(ended.stderr);
-    expect(await stateOf(id)).toBe("awaiting_mode_approval");
+    expect(await person.stateOf(id)).toBe("awaiting_mode_approval");
     expect((await run(command.split(" "), here)).code).toBe(0);
     const followed = await run(["attach", id], here);
     expect(followed).toMatchObject({ code: 0, stdout: "I ask.\nThanks.\n" });
@@ -150,11 +148,11 @@ describe("the exit code", () => {
   test("is 1 where the agent is at work already, and its run goes on", async () => {
     const held = hold();
     const id = await person.create({ message: { text: `Go. ${script(say(text("Well", held, ".")))}` } });
-    await vi.waitFor(async () => expect(await stateOf(id)).toBe("llm_requesting"), 10_000);
+    await vi.waitFor(async () => expect(await person.stateOf(id)).toBe("llm_requesting"), 10_000);
     const { code, stdout, stderr } = await run(["run", "-c", id, "Also."], here);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(/steer|followUp|stop/i);
-    expect(await stateOf(id)).toBe("llm_requesting");
+    expect(await person.stateOf(id)).toBe("llm_requesting");
     held.release();
   });
 
@@ -187,7 +185,7 @@ describe("the exit code", () => {
     const ended = await run(["run", "--timeout=1", "Go.", script(say(text("Well", hold())))], here);
     expect(ended.code).toBe(124);
     expect(ended.stdout).toBe("Well\n");
-    expect(await stateOf(idIn(ended.stderr))).toBe("idle");
+    expect(await person.stateOf(idIn(ended.stderr))).toBe("idle");
   });
 
   test("is 130 when another client has stopped the run", async () => {
@@ -252,9 +250,9 @@ describe("an approval", () => {
     running.type("y\ry\ryes\r");
     held.release();
     await running.shows("Allow it? [y/N]");
-    expect(await stateOf(id)).toBe("awaiting_mode_approval");
+    expect(await person.stateOf(id)).toBe("awaiting_mode_approval");
     await untilItCounts();
-    expect(await stateOf(id)).toBe("awaiting_mode_approval");
+    expect(await person.stateOf(id)).toBe("awaiting_mode_approval");
     running.type("y\r");
     expect((await running.ended).code).toBe(0);
     expect((await person.conversation(id))["mode"]).toBe("unrestricted");
@@ -404,8 +402,7 @@ describe("output", () => {
 
 describe("Ctrl-C", () => {
   test("stops the run with its process tree, and prints the command that goes on", async () => {
-    const file = join(system.cwd, randomUUID());
-    const command = `sleep 600 & echo $! > ${file}.part; mv ${file}.part ${file}; wait`;
+    const { command, file } = longCommand(system.cwd);
     const tag = script(asks(), say(text("Now."), toolCall("bash", { command })));
     const running = bedrock(["run", "--on-approval=wait", "Go.", tag], { ...here, isTerminal: true });
     await running.shows("Allow it with");
@@ -430,7 +427,7 @@ describe("Ctrl-C", () => {
     await running.shows("Well");
     running.type("\x03");
     expect((await running.ended).code).toBe(130);
-    expect(await stateOf(id)).toBe("llm_requesting");
+    expect(await person.stateOf(id)).toBe("llm_requesting");
     held.release();
   });
 
@@ -440,7 +437,7 @@ describe("Ctrl-C", () => {
     await running.shows("Well");
     running.kill(signal);
     await running.ended;
-    expect(await stateOf(id)).toBe("llm_requesting");
+    expect(await person.stateOf(id)).toBe("llm_requesting");
   });
 });
 
@@ -462,9 +459,9 @@ describe("closing the terminal", () => {
     await running.shows("Well");
     const id = idIn(running.stdout());
     await closed(running);
-    expect(await stateOf(id)).toBe("llm_requesting");
+    expect(await person.stateOf(id)).toBe("llm_requesting");
     held.release();
-    await vi.waitFor(async () => expect(await stateOf(id)).toBe("idle"), 10_000);
+    await vi.waitFor(async () => expect(await person.stateOf(id)).toBe("idle"), 10_000);
     expect(await run(["attach", id], here)).toMatchObject({ code: 0, stdout: "Well.\n" });
   });
 
@@ -483,7 +480,7 @@ describe("closing the terminal", () => {
     const family = familyOf(running.pid);
     running.kill("SIGKILL");
     await running.ended;
-    expect(await stateOf(id)).toBe("llm_requesting");
+    expect(await person.stateOf(id)).toBe("llm_requesting");
     held.release();
     await vi.waitFor(() => expect(family.every(isDead)).toBe(true), 20_000);
     expect(readFileSync(outputIn, "utf8")).toBe("Well.\nDone.\n");
@@ -499,7 +496,7 @@ describe("closing the terminal", () => {
     await running.shows("Allow it? [y/N]");
     const id = idIn(running.stdout());
     await closed(running);
-    expect(await stateOf(id)).toBe("awaiting_mode_approval");
+    expect(await person.stateOf(id)).toBe("awaiting_mode_approval");
     expect((await run(["approve", id], here)).code).toBe(0);
     expect(await run(["attach", id], here)).toMatchObject({ code: 0, stdout: "I ask.\nThanks.\n" });
   });
@@ -510,7 +507,7 @@ describe("closing the terminal", () => {
     chatting.type(`Go. ${script(say(text("Well\n", hold())))}\r`);
     await chatting.shows("Well\r\n");
     await closed(chatting);
-    expect(await stateOf(idIn(chatting.stdout()))).toBe("llm_requesting");
+    expect(await person.stateOf(idIn(chatting.stdout()))).toBe("llm_requesting");
   });
 });
 
@@ -544,7 +541,7 @@ describe("a server that goes away", () => {
     const { code, stderr } = await running.ended;
     expect(code).toBe(69);
     expect(stderr).toContain(`bedrock attach ${id}`);
-    expect(await stateOf(id)).toBe("llm_requesting");
+    expect(await person.stateOf(id)).toBe("llm_requesting");
     held.release();
   });
 });

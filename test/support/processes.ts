@@ -1,5 +1,7 @@
 /** Owns: how tests inspect the processes that tools have started. */
+import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { identify } from "../../local/process-identity.ts";
 import { until } from "./waiting.ts";
 
@@ -12,6 +14,12 @@ export const pidIn = (path: string): Promise<number> =>
     const text = existsSync(path) ? readFileSync(path, "utf8") : "";
     return /^\d+\n/.test(text) && Number.parseInt(text, 10);
   });
+
+/** A command that writes its process's id into the file, and goes on for long. */
+export function longCommand(folder: string): { readonly command: string; readonly file: string } {
+  const file = join(folder, randomUUID());
+  return { command: `sleep 600 & echo $! > ${file}; wait`, file };
+}
 
 /** The ids of the processes for which `holds` is true, without those that end during the check. */
 export function processesWhere(holds: (pid: string) => boolean): string[] {

@@ -30,7 +30,7 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   web: ["machine", "client"],
   acp: ["machine", "client"],
   // Of images, only how a format is recognised.
-  cli: ["images", "config.ts", "local", "client", "acp"],
+  cli: ["machine", "images", "config.ts", "local", "client", "acp"],
 };
 
 /** Rooms of whose code another has nothing when it runs. */

@@ -33,11 +33,11 @@ test("an approval that comes while one types: nothing that is typed approves, an
   }
   await at.allow.waitFor();
   expect(await at.message.inputValue()).toBe(typed);
-  expect(await conversations.stateOf(id)).toBe("awaiting_mode_approval");
+  expect(await conversations.person.stateOf(id)).toBe("awaiting_mode_approval");
   // Enter sends what was typed, as a steer; it decides nothing.
   await page.keyboard.press("Enter");
   await at.waiting.waitFor();
-  expect(await conversations.stateOf(id)).toBe("awaiting_mode_approval");
+  expect(await conversations.person.stateOf(id)).toBe("awaiting_mode_approval");
   await at.deny.click();
   await at.deny.waitFor({ state: "detached" });
 });
@@ -193,8 +193,8 @@ test("Stop while the server cannot be reached: it is said at once, and sent as s
   await page.keyboard.press("Escape");
   await untilState(page, "stopping");
   await page.getByText("Stop is sent as soon as it can.").waitFor();
-  expect(await conversations.stateOf(id)).toBe("llm_requesting");
+  expect(await conversations.person.stateOf(id)).toBe("llm_requesting");
   await stack.network.mend();
-  await vi.waitFor(async () => expect(await conversations.stateOf(id)).toBe("idle"), 20_000);
+  await vi.waitFor(async () => expect(await conversations.person.stateOf(id)).toBe("idle"), 20_000);
   await untilState(page, "ready");
 });

@@ -70,7 +70,7 @@ test("tool calls stand in groups; what runs shows its output, what changed a fil
   await at.stop.click();
   await untilState(page, "ready");
   await page.getByRole("region", { name: "Ran 1 command" }).getByText("cancelled").first().waitFor();
-  expect(await conversations.stateOf(id)).toBe("idle");
+  expect(await conversations.person.stateOf(id)).toBe("idle");
 
   await at.message.fill("Go on.");
   await page.keyboard.press("Enter");
@@ -81,7 +81,7 @@ test("tool calls stand in groups; what runs shows its output, what changed a fil
   // A press counts only when the card has been there for a moment.
   await vi.waitFor(async () => {
     await at.allow.click({ timeout: 500 }).catch(() => undefined);
-    expect(await conversations.stateOf(id)).not.toBe("awaiting_mode_approval");
+    expect(await conversations.person.stateOf(id)).not.toBe("awaiting_mode_approval");
   }, 10_000);
   const changed = page.getByRole("region", { name: "Changed 1 file" });
   await changed.getByText("two").waitFor();

@@ -29,10 +29,6 @@ export class Conversations {
     const id = await this.person.create({ title: text, message: { text: `${text} ${tag}` } });
     return { id, url: `${this.#stack.url}/c/${id}` };
   }
-
-  async stateOf(id: string): Promise<string> {
-    return ((await this.person.conversation(id))["state"] as { readonly kind: string }).kind;
-  }
 }
 
 /** Where things are, by the names that a person sees or hears. */

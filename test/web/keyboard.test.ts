@@ -178,7 +178,7 @@ test("reading: groups, diffs, the requests and back, and the links between conve
   await expect
     .poll(async () => {
       await keys.press("Control+Shift+A");
-      return conversations.stateOf(id);
+      return conversations.person.stateOf(id);
     })
     .not.toBe("awaiting_mode_approval");
   await at.transcript.getByText("Done with it.").waitFor();

@@ -162,7 +162,7 @@ test("a conversation is renamed by Enter, and not by Escape; other tabs and devi
   await page.keyboard.press("Escape");
   await entry(page, "Old name").waitFor();
   // That Escape was none for the agent.
-  expect(await conversations.stateOf(id)).toBe("llm_requesting");
+  expect(await conversations.person.stateOf(id)).toBe("llm_requesting");
 
   await choose(page, "Old name", "Rename");
   await page.keyboard.type("New name");

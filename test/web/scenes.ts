@@ -156,7 +156,7 @@ async function begin(stage: Stage, title: string, ...answers: readonly Answer[])
   await writeProject(stage.stack);
   const { id, url } = await conversations.start(title, ...answers);
   defer(async () => {
-    if ((await conversations.stateOf(id)) !== "context_exhausted")
+    if ((await conversations.person.stateOf(id)) !== "context_exhausted")
       await conversations.person.order("POST", `/api/conversations/${id}/cancel`, { queue: "hold" });
   });
   return { id, page: () => open(url) };

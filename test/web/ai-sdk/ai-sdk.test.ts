@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { expect, vi } from "vitest";
 import { hold } from "../../../local/scripted/cues.ts";
 import { say, text, toolCall } from "../../../local/scripted/script.ts";
-import { isDead, pidIn } from "../../support/processes.ts";
+import { isDead, longCommand, pidIn } from "../../support/processes.ts";
 import type { Visitor } from "../browser.ts";
 import { Conversations } from "../conversations.ts";
 import { testWithStack, type Stack } from "../stack.ts";
@@ -83,8 +83,7 @@ test("an approval is given by a button of the page, and its Stop kills what runs
 }) => {
   const conversations = new Conversations(stack);
   const id = randomUUID();
-  const file = join(stack.system.cwd, id);
-  const command = `sleep 600 & echo $! > ${file}.part; mv ${file}.part ${file}; wait`;
+  const { command, file } = longCommand(stack.system.cwd);
   const tag = conversations.script(
     say(toolCall("request_mode_upgrade", { reason: "To run." })),
     say(text("I run."), toolCall("bash", { command })),
@@ -97,5 +96,5 @@ test("an approval is given by a button of the page, and its Stop kills what runs
   expect(await page.getByRole("article").count()).toBe(2);
   await page.getByRole("button", { name: "Stop" }).click();
   await vi.waitFor(() => expect(isDead(pid)).toBe(true), 10_000);
-  await vi.waitFor(async () => expect(await conversations.stateOf(id)).toBe("idle"));
+  await vi.waitFor(async () => expect(await conversations.person.stateOf(id)).toBe("idle"));
 });

@@ -2,7 +2,8 @@
  * Owns: the text that comes in while a request or a command runs (docs/http.md, "Live text"). Pieces say where they
  * belong, so that one that comes twice adds nothing. A pure value.
  */
-import { KEPT_LIVE_CHARS } from "../protocol/formats.ts";
+import { runningIn, type State } from "../machine/conversation.ts";
+import { KEPT_LIVE_CHARS } from "./formats.ts";
 
 /** One block of an answer that is being written. */
 export type LiveBlock = {
@@ -55,6 +56,31 @@ export function addToAnswer(
   };
   const at = place === -1 ? blocks.length : place;
   return { requestId, blocks: blocks.toSpliced(at, found?.index === index ? 1 : 0, block) };
+}
+
+/**
+ * What is left of an answer in a state. It is dropped when it is asked for again, and when its request was stopped or has
+ * failed: nothing of it is stored. In the other states its message is on the way.
+ */
+export function answerIn(state: State, answer: LiveAnswer | null): LiveAnswer | null {
+  switch (state.kind) {
+    case "llm_requesting":
+    case "awaiting_continuation":
+      return runningIn(state) === answer?.requestId ? answer : null;
+    case "awaiting_llm":
+    case "tool_executing":
+    case "awaiting_mode_approval":
+    case "awaiting_sub_agents":
+      return answer;
+    // Its request is stopped. The server tells nothing of it to those who come now, either.
+    case "cancelling":
+    case "idle":
+    case "error":
+    case "context_exhausted":
+    case "completed":
+    case "failed":
+      return null;
+  }
 }
 
 /** @returns the same value if the piece has nothing new. */

@@ -1,7 +1,7 @@
 /** Live text by offsets: docs/http.md, "Live text". */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { addToAnswer, addToOutput, type LiveAnswer, type LiveOutput } from "../../client/live-text.ts";
+import { addToAnswer, addToOutput, type LiveAnswer, type LiveOutput } from "../../protocol/live-text.ts";
 
 /** Pieces of a text, some of them twice or from further back, as after a reconnect; none is left out. */
 const told = fc
