@@ -49,7 +49,7 @@ export function confinement({
   const wanted = { ...LIMITS, watch: { ...LIMITS.watch, availableBytes }, ...limits };
   // For root, the command has a user of its own, without other processes. Otherwise its user is ours, which has some.
   const others = isRoot ? [] : tasksOfUser(process.getuid?.() ?? 0);
-  const processes = wanted.processes + others.length;
+  const processes = wanted.processes + (isRoot ? 0 : others.length + wanted.neighbours);
   return {
     steps: [
       ...firstToDieSteps(),

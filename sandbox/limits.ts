@@ -15,6 +15,11 @@ export type Limits = {
   readonly files: number;
   /** Its processes and threads. */
   readonly processes: number;
+  /**
+   * Further ones, where it has no user of its own: the limit counts what the user's other programs begin meanwhile, too,
+   * and those should not make its own fail.
+   */
+  readonly neighbours: number;
   /** What its supervisor watches where no control group counts its memory. */
   readonly watch: Watch;
 };
@@ -37,6 +42,7 @@ export const LIMITS: Limits = {
   memoryBytes: 2 * GIB,
   files: 1024,
   processes: 256,
+  neighbours: 1024,
   watch: {
     // Enough for programs that do not use sockets. If all these files were sockets, they would hold a quarter of a GiB.
     files: 1024,

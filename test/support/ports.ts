@@ -33,7 +33,7 @@ export function portsOf(pids: readonly number[]): readonly Port[] {
 }
 
 function socketsOf(pid: number): readonly string[] {
-  return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+  return descriptorsOf(pid).flatMap((fd) => {
     try {
       return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? [];
     } catch {
@@ -41,6 +41,15 @@ function socketsOf(pid: number): readonly string[] {
       return [];
     }
   });
+}
+
+function descriptorsOf(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`);
+  } catch {
+    // The process has ended meanwhile. Until its parent asks for it, only root is shown that it has none.
+    return [];
+  }
 }
 
 /** The kernel writes each four bytes of an address as a number in this machine's byte order, low byte first. */
