@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser } from "playwright-core";
 import type { Cue } from "../local/scripted/cues.ts";
 import { say, text, toolCall } from "../local/scripted/script.ts";
+import { MAX_MESSAGE_JSON_BYTES, MAX_TEXT_BYTES } from "../protocol/formats.ts";
 import type { Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
 import { newProfile, Tab } from "./browser.ts";
@@ -148,6 +149,16 @@ export const LINES: { readonly [what: string]: string } = {
   "letters of three bytes": filled("日本語"),
 };
 
+/** Characters of the tag that chooses the answer, at most. */
+const TAG = 200;
+
+/** As much of a line as one message may have. */
+function sendable(line: string): string {
+  const ofText = (MAX_TEXT_BYTES - TAG) / Buffer.byteLength(line);
+  const ofJson = (MAX_MESSAGE_JSON_BYTES - TAG) / Buffer.byteLength(JSON.stringify(line));
+  return line.slice(0, Math.floor(line.length * Math.min(1, ofText, ofJson)));
+}
+
 export type LineFigures = {
   /** Milliseconds of the longest task while each came; 0: none above 50 ms. */
   readonly ofModel: readonly number[];
@@ -168,7 +179,7 @@ export async function longLines(browser: Browser, product: Product, cwd: string)
         answers: [say(toolCall("bash", { command: `cat ${file}; exit 1` })), say("Printed.")],
         more: "",
       },
-      ofPerson: { answers: [say("Heard.")], more: line },
+      ofPerson: { answers: [say("Heard.")], more: sendable(line) },
     };
     for (const way of ["ofModel", "ofTool", "ofPerson"] as const) {
       const talk = await Talk.open(product, cwd);
@@ -179,7 +190,8 @@ export async function longLines(browser: Browser, product: Product, cwd: string)
       await tab.longTasks();
       const idle = talk.nextState("idle");
       const { answers, more } = ways[way];
-      await talk.send(`${product.model.script(`${way}-${talk.id}`, answers)} ${more}`);
+      const { status } = await talk.send(`${product.model.script(`${way}-${talk.id}`, answers)} ${more}`);
+      if (status !== 202) throw new Error(`A message of ${way}, ${what}, was answered ${status}.`);
       await idle;
       await tab.page.waitForTimeout(SETTLED_MS);
       const longest = Math.max(0, ...(await tab.longTasks()));

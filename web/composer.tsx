@@ -1,6 +1,14 @@
 /** Owns: writing a message: text, images, whether it steers the run or follows it; sending, and Stop. */
-import { useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent } from "react";
-import { newId, type LoadedConversation } from "../client/index.ts";
+import {
+  memo,
+  useEffect,
+  useRef,
+  useState,
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+} from "react";
+import { newId, type Conversation } from "../client/index.ts";
 import { phaseOf } from "../client/phase.ts";
 import { readImages, readText, writeImages, writeText, type Delivery, type DraftImage } from "./drafts.ts";
 import { isTouch } from "./focus.ts";
@@ -12,32 +20,42 @@ import { useSession } from "./session.tsx";
 import { StopButton } from "./stop-button.tsx";
 import { useLink } from "./use-models.ts";
 
-export function Composer({
-  model,
+/** It is not drawn for text that streams. */
+export const Composer = memo(function Composer({
+  conversation,
   stopping,
 }: {
-  readonly model: LoadedConversation;
+  readonly conversation: Conversation;
   readonly stopping: Stopping;
 }) {
   const session = useSession();
   const link = useLink();
-  const { id, state } = model.conversation;
-  const [text, setText] = useState(() => readText(id));
+  const { id, state } = conversation;
+  // The text is the element's own: a key should not wait for a drawing of all that is around it.
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [draft] = useState(() => readText(id));
+  const [hasText, setHasText] = useState(isText(draft));
   const [images, setImages] = useState<readonly DraftImage[]>([]);
   const [problems, setProblems] = useState<readonly string[]>([]);
   const [delivery, setDelivery] = useState<Delivery>("steer");
   const [isDropping, setDropping] = useState(false);
   const files = useRef<HTMLInputElement>(null);
   const isBusy = ["works", "waits"].includes(phaseOf(state));
-  const canSend = text.trim() !== "" || images.length > 0;
+  const canSend = hasText || images.length > 0;
 
   useEffect(() => {
     void readImages(id).then((kept) => setImages((added) => [...kept, ...added]));
   }, [id]);
 
+  const textOf = () => field.current?.value ?? "";
+  const keepText = () => {
+    const text = textOf();
+    setHasText(isText(text));
+    writeText(id, text);
+  };
   const changeText = (next: string) => {
-    setText(next);
-    writeText(id, next);
+    if (field.current !== null) field.current.value = next;
+    keepText();
   };
   const changeImages = (next: readonly DraftImage[]) => {
     setImages(next);
@@ -49,14 +67,14 @@ export function Composer({
     if (chosen.images.length > 0) changeImages([...images, ...chosen.images]);
   };
   const edit = (message: Sending) => {
-    changeText([message.text, text].filter((part) => part !== "").join("\n\n"));
+    changeText([message.text, textOf()].filter((part) => part !== "").join("\n\n"));
     changeImages([...message.images, ...images]);
     drop(id, message.id);
   };
   const submit = () => {
     if (!canSend) return;
     // A steer to a conversation at rest starts a run: it is never refused because the state has just changed.
-    void send(session, id, { id: newId(), text, images, delivery: isBusy ? delivery : "steer" });
+    void send(session, id, { id: newId(), text: textOf(), images, delivery: isBusy ? delivery : "steer" });
     changeText("");
     changeImages([]);
     setProblems([]);
@@ -90,7 +108,7 @@ export function Composer({
       onDragLeave={() => setDropping(false)}
       onDrop={onDrop}
     >
-      <QueueView conversation={model.conversation} onEdit={edit} />
+      <QueueView conversation={conversation} onEdit={edit} />
       <Thumbnails
         images={images}
         onRemove={(image) => changeImages(images.filter((other) => other !== image))}
@@ -104,9 +122,10 @@ export function Composer({
         id="composer"
         rows={2}
         aria-label="Message"
-        placeholder={placeholderFor(model)}
-        value={text}
-        onChange={(event) => changeText(event.target.value)}
+        placeholder={placeholderFor(conversation)}
+        ref={field}
+        defaultValue={draft}
+        onInput={keepText}
         onKeyDown={onKeyDown}
         onPaste={onPaste}
       />
@@ -157,9 +176,11 @@ export function Composer({
       )}
     </div>
   );
-}
+});
 
-function placeholderFor({ conversation }: LoadedConversation): string {
+const isText = (text: string): boolean => text.trim() !== "";
+
+function placeholderFor(conversation: Conversation): string {
   switch (phaseOf(conversation.state)) {
     case "waits":
       return "The agent waits for your decision. Write to steer it.";

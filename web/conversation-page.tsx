@@ -131,7 +131,7 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
             <QueueView conversation={conversation} onEdit={null} />
           </div>
         ) : (
-          <Composer key={id} model={model} stopping={stopping} />
+          <Composer key={id} conversation={conversation} stopping={stopping} />
         )}
         <StateLine model={model} isStopping={stopping.isStopping} />
       </footer>

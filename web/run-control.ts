@@ -2,7 +2,7 @@
  * Owns: stopping the agent. A Stop that got no answer is sent again until the server has it: that the person cannot see
  * what happens is no reason to let it go on.
  */
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { phaseOf } from "../client/phase.ts";
 import type { LoadedConversation } from "../client/index.ts";
 import { useSession } from "./session.tsx";
@@ -24,19 +24,23 @@ export function useStop(model: LoadedConversation | null): Stopping {
   // The next run is another one.
   if (pressed && !isBusy) setPressed(false);
   const id = model?.conversation.id ?? "";
-  return {
-    isStopping,
-    canStop: isBusy && !isStopping,
-    stop: () => {
-      if (!isBusy || isStopping) return;
-      setPressed(true);
-      // A person who presses Stop means it: nothing that waits starts by itself.
-      persist((routes) =>
-        routes.conversations[":id"].cancel.$post({ param: { id }, json: { queue: "hold" } }),
-      ).catch((error: unknown) => {
-        setPressed(false);
-        tellError(error);
-      });
-    },
-  };
+  // The same object as long as nothing changes: text that streams draws this often.
+  return useMemo(
+    () => ({
+      isStopping,
+      canStop: isBusy && !isStopping,
+      stop: () => {
+        if (!isBusy || isStopping) return;
+        setPressed(true);
+        // A person who presses Stop means it: nothing that waits starts by itself.
+        persist((routes) =>
+          routes.conversations[":id"].cancel.$post({ param: { id }, json: { queue: "hold" } }),
+        ).catch((error: unknown) => {
+          setPressed(false);
+          tellError(error);
+        });
+      },
+    }),
+    [persist, id, isBusy, isStopping],
+  );
 }

@@ -4,6 +4,7 @@
  */
 import { useEffect, useState, useSyncExternalStore } from "react";
 import type { Change, ConversationModel, Link, ListModel, Models } from "../client/index.ts";
+import { isTyping, whenCalm } from "./calm.ts";
 import { useSession } from "./session.tsx";
 import { duration } from "./text/format.ts";
 
@@ -12,6 +13,8 @@ const HIDDEN_MS = 100;
 /** Milliseconds between two looks at text that streams: on a machine that draws fast, and at most. */
 const STREAM_MS = 50;
 const BUSY_MS = 200;
+/** The same while somebody types. */
+const TYPED_MS = 300;
 /** How many times longer the pause after a look is than its drawing, which is a part of what it brings about. */
 const PAUSE = 30;
 
@@ -51,7 +54,7 @@ class Ticker {
     this.#planned = "stream";
     const look = () => this.#look("stream");
     const pause = Math.max(0, this.#pausesUntil - performance.now());
-    setTimeout(() => whenIdle(look, STREAM_MS), document.hidden ? HIDDEN_MS : pause);
+    setTimeout(() => whenCalm(look, STREAM_MS), document.hidden ? HIDDEN_MS : pause);
   }
 
   #look(planned: Planned): void {
@@ -63,7 +66,8 @@ class Ticker {
     // What the listeners have changed is drawn in microtasks before this one.
     queueMicrotask(() => {
       const now = performance.now();
-      this.#pausesUntil = now + Math.min(BUSY_MS, Math.max(STREAM_MS, PAUSE * (now - began)));
+      this.#pausesUntil =
+        now + Math.min(isTyping() ? TYPED_MS : BUSY_MS, Math.max(STREAM_MS, PAUSE * (now - began)));
     });
   }
 }
@@ -73,13 +77,6 @@ function isStream(change: Change): boolean {
   if (change.kind !== "conversation_input") return false;
   const { name } = change.input;
   return name === "text.delta" || name === "thinking.delta" || name === "tool.output";
-}
-
-/** @param limitMs milliseconds after which it is called in any case */
-function whenIdle(then: () => void, limitMs: number): void {
-  // Safari has no idle callbacks.
-  if ("requestIdleCallback" in window) requestIdleCallback(then, { timeout: limitMs });
-  else requestAnimationFrame(then);
 }
 
 const tickers = new WeakMap<Models, Ticker>();

@@ -42,6 +42,27 @@ test("an approval that comes while one types: nothing that is typed approves, an
   await at.deny.waitFor({ state: "detached" });
 });
 
+test("text that streams comes also while somebody types without a pause", async ({ visitor, stack }) => {
+  const conversations = new Conversations(stack);
+  const [first, second] = [hold(), hold()];
+  const { url } = await conversations.start("Begin.", say(text("Early,", first, " late,", second, " over.")));
+  const page = await visitor.open(url);
+  const at = on(page);
+  await at.transcript.getByText("Early,").waitFor();
+  await at.message.click();
+  let typed = "";
+  const type = async (): Promise<void> => {
+    await page.keyboard.press("k");
+    typed += "k";
+  };
+  while (typed.length < 20) await type();
+  first.release();
+  while (!(await at.transcript.getByText("late,").isVisible())) await type();
+  expect(await at.message.inputValue()).toBe(typed);
+  second.release();
+  await at.transcript.getByText("over.").waitFor();
+});
+
 test("a pending approval is in list, title and icon; decided elsewhere, it closes by itself", async ({
   visitor,
   stack,
