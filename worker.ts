@@ -7,6 +7,7 @@ import {
   NativeConnection,
   Runtime,
   Worker,
+  type InjectedSinks,
   type LogEntry,
   type WorkerOptions,
 } from "@temporalio/worker";
@@ -29,7 +30,9 @@ import { createClient } from "./llm/client.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { dataConverterOf } from "./protocol/payload-signature.ts";
 import { ensureWorkflowBundle } from "./worker/bundle.ts";
+import { LateRuns } from "./worker/late-runs.ts";
 import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
+import type { WorkflowSinks } from "./protocol/sinks.ts";
 import { STICKY_TIMEOUT_MS } from "./protocol/timing.ts";
 import { toolsQueue } from "./protocol/workflow.ts";
 import { describeTools } from "./tools/registry.ts";
@@ -100,6 +103,10 @@ export async function startWorker(
     liveTexts,
     stallMs: config.llmStallMs,
   };
+  const lateRuns = new LateRuns(connection);
+  const sinks: InjectedSinks<WorkflowSinks> = {
+    runs: { began: { fn: (run, at) => lateRuns.take(run, at) } },
+  };
   const running = new RunningTools();
   const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];
   const tools = toolActivities({ db, hidden, running, liveTexts });
@@ -131,6 +138,7 @@ export async function startWorker(
         ...requestActivities(requests),
         ...toolActivitiesOf(config.toolHost, tools, { db, running }),
       },
+      sinks,
       maxCachedWorkflows: CACHED_WORKFLOWS,
       maxConcurrentWorkflowTaskPolls: POLLS,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,

@@ -9,6 +9,7 @@ import {
   CancellationScope,
   condition,
   continueAsNew,
+  proxySinks,
   setHandler,
   sleep,
 } from "@temporalio/workflow";
@@ -19,6 +20,7 @@ import { isWorking, newConversation, type SubAgentOutcome } from "../machine/con
 import { outcomeOf } from "../machine/outcome.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { STOP_BEFORE_REMOVAL_MS } from "../protocol/timing.ts";
+import type { WorkflowSinks } from "../protocol/sinks.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
 import { load, remove } from "./activities.ts";
 import { handleCommands } from "./commands.ts";
@@ -39,9 +41,12 @@ const UNSTORABLE = "its text could not be stored.";
 const refusedNote = (reason: string): string =>
   `The last change of this conversation could not be stored (${reason}). It continues from what is stored before it.`;
 
+const { runs } = proxySinks<WorkflowSinks>();
+
 export async function conversation(start: ConversationStart): Promise<SubAgentOutcome | null> {
   // None of our processes has started this workflow. The next message starts the conversation from its row.
   if (isUnsigned(start)) return null;
+  runs.began(Date.now());
   const lifecycle = new Lifecycle(start);
   handleCommands(lifecycle);
   setHandler(stateQuery, () => {

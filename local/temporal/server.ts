@@ -28,21 +28,23 @@ const LONGEST_GROWTH = "5s";
  */
 const NO_HOST: readonly string[] = ["closed.invalid"];
 
+/** With these settings a cancel is pushed to the worker, instead of waiting for a heartbeat. */
+export const PUSH = ["frontend.WorkerCommandsEnabled", "system.enableCancelActivityWorkerCommand"] as const;
+/** A run may start at once after another one of its workflow. By default a second has to lie between their starts. */
+export const RUNS_AT_ONCE = "history.workflowIdReuseMinimalInterval";
+
 const SETTINGS: Readonly<Record<string, number | boolean | string | readonly string[]>> = {
   "history.transferProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.timerProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.outboundProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.visibilityProcessorMaxPollRPS": POLLS_PER_SECOND,
   "history.workflowTaskRetryMaxInterval": LONGEST_GROWTH,
-  // After continue-as-new the next run starts at once: by default a second has to lie between the starts of two runs.
-  "history.workflowIdReuseMinimalInterval": "0s",
+  [RUNS_AT_ONCE]: "0s",
+  ...Object.fromEntries(PUSH.map((key) => [key, true])),
   "frontend.httpAllowedHosts": NO_HOST,
   // Allows activities without a workflow: the questions to a tool host (describeHost, checkDirectory).
   "activity.enableStandalone": true,
 };
-
-/** With these settings a cancel is pushed to the worker, instead of waiting for a heartbeat. */
-const PUSH = ["frontend.WorkerCommandsEnabled", "system.enableCancelActivityWorkerCommand"];
 
 export type TemporalOptions = {
   /** Path of the program. */
@@ -54,8 +56,8 @@ export type TemporalOptions = {
   readonly port: number;
   /** Where its Web UI listens; null: there is none. */
   readonly ui: UiAddress | null;
-  /** false: as a server before 1.32, where a cancel reaches the worker with the next heartbeat. */
-  readonly pushesCancels?: boolean;
+  /** Settings that stay at the server's defaults, as on one that nobody has set up. */
+  readonly without?: readonly string[];
 };
 
 export type Command = {
@@ -66,7 +68,7 @@ export type Command = {
 
 /** The command that runs a server with these options. It listens on loopback only. */
 export function temporalCommand(options: TemporalOptions): Command {
-  const { binary, dbFile, namespace = "default", port, ui, pushesCancels = true } = options;
+  const { binary, dbFile, namespace = "default", port, ui, without = [] } = options;
   // Safe against a killed process, but not against power loss; a lost Temporal database loses no conversation. The file
   // stays locked, so that no other program that may read it can block the server with a lock of its own.
   const pragmas = ["locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL"].flatMap((pragma) => [
@@ -77,11 +79,9 @@ export function temporalCommand(options: TemporalOptions): Command {
     "--search-attribute",
     `${name}=Keyword`,
   ]);
-  const push = Object.fromEntries(PUSH.map((key) => [key, pushesCancels]));
-  const settings = Object.entries({ ...SETTINGS, ...push }).flatMap(([key, value]) => [
-    "--dynamic-config-value",
-    `${key}=${JSON.stringify(value)}`,
-  ]);
+  const settings = Object.entries(SETTINGS)
+    .filter(([key]) => !without.includes(key))
+    .flatMap(([key, value]) => ["--dynamic-config-value", `${key}=${JSON.stringify(value)}`]);
   const args = [
     ...["server", "start-dev", "--ip", "127.0.0.1", "--port", String(port), "--log-level", "error"],
     ...["--namespace", namespace],
@@ -140,7 +140,7 @@ type TestServer = {
   readonly binary: string;
   readonly dbFile?: string;
   readonly port?: number;
-  readonly pushesCancels?: boolean;
+  readonly without?: readonly string[];
 };
 
 /** Another program may take a free port before the server listens on it. */

@@ -4,7 +4,7 @@ import { NativeConnection } from "@temporalio/worker";
 import { RunningTools } from "../../activities/running-tools.ts";
 import { describe, expect, inject, test, vi } from "vitest";
 import { say, toolCall } from "../../local/scripted/script.ts";
-import { startTemporal } from "../../local/temporal/server.ts";
+import { PUSH, startTemporal } from "../../local/temporal/server.ts";
 import { textOf, TestConversation } from "../support/conversation.ts";
 import { lastingCommand } from "../support/lasting.ts";
 import { until } from "../support/waiting.ts";
@@ -61,7 +61,7 @@ describe("a cancel of a tool", () => {
   });
 
   test("reaches a tool on another worker before any heartbeat, also where the server pushes nothing", async () => {
-    const old = await startTemporal({ binary: inject("temporalBinary"), pushesCancels: false });
+    const old = await startTemporal({ binary: inject("temporalBinary"), without: PUSH });
     const system = await startSystem({ workers: 0, env: { TEMPORAL_ADDRESS: old.address } });
     system.defer(() => old.stop());
     const stop = await apart(system);
@@ -72,7 +72,7 @@ describe("a cancel of a tool", () => {
   });
 
   test("reaches it with the next heartbeat where the workers do not hear each other, either", async () => {
-    const old = await startTemporal({ binary: inject("temporalBinary"), pushesCancels: false });
+    const old = await startTemporal({ binary: inject("temporalBinary"), without: PUSH });
     const system = await startSystem({ workers: 0, env: { TEMPORAL_ADDRESS: old.address } });
     system.defer(() => old.stop());
     const deaf = vi.spyOn(RunningTools.prototype, "stop").mockImplementation(() => undefined);

@@ -1,10 +1,12 @@
 /** A conversation outlives the histories of its runs (rule 8). */
 import { randomUUID } from "node:crypto";
-import { expect, test } from "vitest";
+import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
+import { RUNS_AT_ONCE, startTemporal } from "../../local/temporal/server.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
+import { stateQuery } from "../../protocol/workflow.ts";
 import { TestConversation } from "../support/conversation.ts";
-import { startSystem } from "../support/system.ts";
+import { startSystem, type System } from "../support/system.ts";
 
 const system = await startSystem();
 /** Enough rounds to make one history long. */
@@ -20,6 +22,30 @@ test("a run that continues another starts at once, however short the other was",
   const started = events?.[0]?.workflowExecutionStartedEventAttributes;
   expect(started?.continuedExecutionRunId).toBe(first);
   expect(started?.firstWorkflowTaskBackoff ?? null).toBeNull();
+});
+
+test("a worker says once that a server keeps a second between runs, and says nothing otherwise", async () => {
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  onTestFinished(() => warn.mockRestore());
+  const advice = (): number =>
+    warn.mock.calls.flat().filter((line) => /ReuseMinimal/.test(String(line))).length;
+  const slow = await startTemporal({ binary: inject("temporalBinary"), without: [RUNS_AT_ONCE] });
+  const other = await startSystem({ env: { TEMPORAL_ADDRESS: slow.address } });
+  other.defer(() => slow.stop());
+  const continueOften = async (on: System, times: number): Promise<void> => {
+    const conversation = await TestConversation.open(on);
+    for (let n = 0; n < times; n++) {
+      const { runId } = await conversation.handle.describe();
+      await conversation.handle.cancel();
+      await expect.poll(async () => (await conversation.handle.describe()).runId).not.toBe(runId);
+      // The next run has begun when it answers.
+      await conversation.handle.query(stateQuery);
+    }
+  };
+  await continueOften(system, 4);
+  expect(advice()).toBe(0);
+  await continueOften(other, 4);
+  await expect.poll(advice).toBe(1);
 });
 
 test("a long turn continues as new between two rounds, and nothing is lost or repeated", async () => {
