@@ -10,15 +10,18 @@ import { Talk } from "../test/support/talk.ts";
 const ROUNDS_A_RUN = 100;
 const WARM_UP = 5;
 
+/** A round or turn: milliseconds since the epoch. */
+export type Span = { readonly from: number; readonly to: number };
+
 /**
- * Milliseconds of each round except the first few of each run, and the conversation's id. A conversation continues as
- * new about once in 20 rounds; many rounds show what that costs.
+ * Each round except the first few of each run, and the conversation's id. A conversation continues as new about once in
+ * 20 rounds; many rounds show what that costs.
  */
 export async function toolRounds(
   product: Product,
   cwd: string,
-  runs = 3,
-): Promise<{ readonly id: string; readonly samples: readonly number[] }> {
+  runs: number,
+): Promise<{ readonly id: string; readonly rounds: readonly Span[] }> {
   const conversation = await Talk.open(product, cwd);
   const name = `rounds-${conversation.id}`;
   const rounds = Array.from({ length: ROUNDS_A_RUN + WARM_UP }, () =>
@@ -33,25 +36,37 @@ export async function toolRounds(
     await idle;
   }
   const requests = product.model.requestsOf(name);
-  const samples = Array.from({ length: runs }, (_, run) => {
+  const spans = Array.from({ length: runs }, (_, run) => {
     const ofRun = requests.slice(run * (rounds.length + 1), (run + 1) * (rounds.length + 1));
-    const took = ofRun.slice(1).map(({ arrivedAt }, n) => arrivedAt - (ofRun[n]?.endedAt ?? Number.NaN));
-    return took.slice(WARM_UP);
+    const all = ofRun.slice(1).map(({ arrivedAt }, n) => spanOf(ofRun[n]?.endedAt ?? Number.NaN, arrivedAt));
+    return all.slice(WARM_UP);
   }).flat();
-  return { id: conversation.id, samples };
+  conversation.close();
+  return { id: conversation.id, rounds: spans };
 }
 
-/** Milliseconds from the POST of a message to `state.changed` idle, without tools. */
-export async function plainTurns(product: Product, cwd: string, turns: number): Promise<number[]> {
+/** From the POST of a message to `state.changed` idle, without tools; and the conversation's id. */
+export async function plainTurns(
+  product: Product,
+  cwd: string,
+  turns: number,
+): Promise<{ readonly id: string; readonly turns: readonly Span[] }> {
   const conversation = await Talk.open(product, cwd);
   const answers = Array.from({ length: turns + WARM_UP }, () => say("Yes."));
   const tag = product.model.script(`turns-${conversation.id}`, answers);
-  const samples: number[] = [];
+  const spans: Span[] = [];
   for (let n = 0; n < turns + WARM_UP; n++) {
     const idle = conversation.nextState("idle");
     const posted = performance.now();
     await conversation.send(`go ${tag}`);
-    samples.push((await idle).at - posted);
+    spans.push(spanOf(posted, (await idle).at));
   }
-  return samples.slice(WARM_UP);
+  conversation.close();
+  return { id: conversation.id, turns: spans.slice(WARM_UP) };
 }
+
+/** @param from as `performance.now()` has it, as `to` */
+const spanOf = (from: number, to: number): Span => ({
+  from: performance.timeOrigin + from,
+  to: performance.timeOrigin + to,
+});
