@@ -3,8 +3,25 @@ import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection, Worker } from "@temporalio/worker";
 
-/** Milliseconds of each round. */
-export async function temporalFloor(address: string, rounds: number): Promise<number[]> {
+const WARM_UP = 5;
+
+/** Milliseconds of each round of one workflow. */
+export async function temporalFloor(address: string, rounds: number): Promise<readonly number[]> {
+  const { samples } = await floors(address, 1, WARM_UP + rounds);
+  return (samples[0] ?? []).slice(WARM_UP);
+}
+
+/** Rounds a second of so many workflows at once. */
+export async function floorRate(address: string, workflows: number, rounds: number): Promise<number> {
+  const { tookMs } = await floors(address, workflows, rounds);
+  return (workflows * rounds * 1_000) / tookMs;
+}
+
+async function floors(
+  address: string,
+  workflows: number,
+  rounds: number,
+): Promise<{ readonly samples: readonly (readonly number[])[]; readonly tookMs: number }> {
   const taskQueue = `floor-${randomUUID()}`;
   const connection = await NativeConnection.connect({ address, grpcCompression: { codec: "none" } });
   const worker = await Worker.create({
@@ -14,14 +31,18 @@ export async function temporalFloor(address: string, rounds: number): Promise<nu
     activities: { nothing: () => Promise.resolve() },
   });
   const client = new Client({ connection: await Connection.connect({ address }) });
-  const samples = await worker.runUntil(
+  const one = (n: number): Promise<number[]> =>
     client.workflow.execute<(rounds: number) => Promise<number[]>>("floor", {
-      workflowId: taskQueue,
+      workflowId: `${taskQueue}-${n}`,
       taskQueue,
-      args: [rounds + 5],
-    }),
-  );
+      args: [rounds],
+    });
+  const found = await worker.runUntil(async () => {
+    const began = performance.now();
+    const samples = await Promise.all(Array.from({ length: workflows }, (_, n) => one(n)));
+    return { samples, tookMs: performance.now() - began };
+  });
   await client.connection.close();
   await connection.close();
-  return samples.slice(5);
+  return found;
 }

@@ -53,6 +53,11 @@ export class Histories {
     return this.#events.filter(({ name }) => name === "workflowExecutionContinuedAsNew").map(({ at }) => at);
   }
 
+  /** @param at milliseconds since the epoch */
+  eventsUntil(at: number): number {
+    return this.#events.filter((event) => event.at <= at).length;
+  }
+
   /** The longest hand-off in a time, with its milliseconds; null: nothing happened in it. */
   longestIn(from: number, to: number): string | null {
     const [longest] = this.#pairs()

@@ -1,13 +1,11 @@
 /** Owns: the parts of the benchmark that are about the page, and the goal of each figure (docs/performance.md). */
-import type { Product } from "../test/support/product.ts";
 import { withBrowser } from "./browser.ts";
+import type { Part } from "./run.ts";
 import { brokenConnections } from "./page-network.ts";
 import { ANSWERS, longLines, typedStream } from "./page-stream.ts";
 import { approvals, decisionsElsewhere, firstLoad, longConversations, manyTabs, stops } from "./page.ts";
 import { ms, quantile, spread, type Row } from "./stats.ts";
 import { texts } from "./text.ts";
-
-type Part = (product: Product, dir: string) => AsyncGenerator<Row>;
 
 const STALLS = [0.5, 0.99, 1];
 const STREAM_SECONDS = 60;

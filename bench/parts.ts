@@ -12,12 +12,10 @@ import { cachedShare, longConversations } from "./long.ts";
 import { PAGE_PARTS } from "./page-parts.ts";
 import { Histories } from "./history.ts";
 import { plainTurns, toolRounds, type Span } from "./rounds.ts";
+import type { Part } from "./run.ts";
 import { deathsOfLargeTrees, ordinaryWork, spawns } from "./sandbox.ts";
 import { ms, quantile, spread, type Row } from "./stats.ts";
 import { cancelsOfFamilies, firstRequests, GENERATION, memoryOfFinished, wallTime } from "./sub-agents.ts";
-
-/** Measures a running product, with a directory for its conversations; yields each row when it is known. */
-type Part = (product: Product, dir: string) => AsyncGenerator<Row>;
 
 const DEATHS = [0.5, 0.99, 1];
 /** Includes the maximum: users notice if one in a hundred takes a second. */

@@ -50,6 +50,7 @@ export async function plainTurns(
   product: Product,
   cwd: string,
   turns: number,
+  afterEach: (turns: number) => Promise<void> = () => Promise.resolve(),
 ): Promise<{ readonly id: string; readonly turns: readonly Span[] }> {
   const conversation = await Talk.open(product, cwd);
   const answers = Array.from({ length: turns + WARM_UP }, () => say("Yes."));
@@ -60,6 +61,7 @@ export async function plainTurns(
     const posted = performance.now();
     await conversation.send(`go ${tag}`);
     spans.push(spanOf(posted, (await idle).at));
+    await afterEach(n + 1);
   }
   conversation.close();
   return { id: conversation.id, turns: spans.slice(WARM_UP) };

@@ -10,7 +10,23 @@ export type Row = {
   readonly what: string;
   readonly figures: string;
   readonly goal: string;
+  /** What later runs are compared with (past-runs.ts): smaller is better. */
+  readonly compared?: number;
 };
+
+/** Least squares. */
+export function fitLine(points: readonly (readonly [number, number])[]): {
+  readonly slope: number;
+  /** 1: all points lie on it. */
+  readonly r2: number;
+} {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [mx, my] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))];
+  const sum = (of: (x: number, y: number) => number) =>
+    points.reduce((all, [x, y]) => all + of(x - mx, y - my), 0);
+  const slope = sum((x, y) => x * y) / sum((x) => x * x);
+  return { slope, r2: sum((x, y) => x * y) ** 2 / (sum((x) => x * x) * sum((_, y) => y * y)) };
+}
 
 export const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
 

@@ -28,6 +28,17 @@ export type Heard = Received & { readonly at: number };
 
 const PAUSE_MS = 50;
 
+/** Opens a conversation in this mode. Returns its id. */
+export async function openConversation(product: Product, cwd: string, mode: Mode): Promise<string> {
+  const id = randomUUID();
+  const config = { toolHost: hostname(), model: "claude-opus-4-8", taskQueue: "conversations" };
+  const createInput = createInputFor({ config, cwd, sandbox: await sandboxOfHost() }, id, mode);
+  await product.temporal.workflow.executeUpdateWithStart(openUpdate, {
+    startWorkflowOperation: startOperation({ config }, { conversationId: id, createInput }),
+  });
+  return id;
+}
+
 export class Talk {
   readonly product: Product;
   readonly id: string;
@@ -50,13 +61,7 @@ export class Talk {
 
   /** Opens an Unrestricted conversation, and follows its stream. Over HTTP that would need an approval. */
   static async open(product: Product, cwd = product.cwd, mode: Mode = "unrestricted"): Promise<Talk> {
-    const id = randomUUID();
-    const config = { toolHost: hostname(), model: "claude-opus-4-8", taskQueue: "conversations" };
-    const createInput = createInputFor({ config, cwd, sandbox: await sandboxOfHost() }, id, mode);
-    await product.temporal.workflow.executeUpdateWithStart(openUpdate, {
-      startWorkflowOperation: startOperation({ config }, { conversationId: id, createInput }),
-    });
-    return Talk.follow(product, id);
+    return Talk.follow(product, await openConversation(product, cwd, mode));
   }
 
   /** Makes a conversation as a person does, and follows its stream: Restricted where the host can enforce it. */

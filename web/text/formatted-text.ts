@@ -34,6 +34,8 @@ export class FormattedText implements Job {
   /** The last answer, and for what. */
   #formatted: Formatted | null = null;
   #isFinal = false;
+  /** The watcher has no form yet: it shows the plain text. */
+  #isPlain = true;
   /** What the worker is busy with. */
   #asked: Asked | null = null;
   /** null: nobody watches. */
@@ -49,6 +51,7 @@ export class FormattedText implements Job {
    */
   watch(watcher: (formatted: Formatted) => void): () => void {
     this.#watcher = watcher;
+    this.#isPlain = true;
     return () => {
       this.#watcher = null;
       lexer.forget(this.#id);
@@ -133,6 +136,9 @@ export class FormattedText implements Job {
     this.#formatted = formatted;
     this.#isFinal = isFinal;
     if (isFinal) finished.set(formatted.source, formatted);
+    // All of the text is shown plain: a form of less would take away what a person sees. Another one is asked for.
+    if (this.#isPlain && formatted.source.length < this.#text.length) return;
+    this.#isPlain = false;
     this.#watcher?.(formatted);
   }
 }

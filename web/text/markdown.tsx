@@ -20,7 +20,7 @@ export const Markdown = memo(function Markdown({
   readonly streaming: boolean;
   readonly headingLevel?: 2 | 3 | 4 | 5;
 }): ReactElement {
-  const formatted = useFormatted(text, streaming);
+  const { formatted, plain } = useFormatted(text, streaming);
   return (
     <div className={formatted?.blocks ? "md" : "md md-unformatted"}>
       {formatted?.blocks ? (
@@ -28,19 +28,35 @@ export const Markdown = memo(function Markdown({
           <Blocks blocks={formatted.blocks} />
         </HeadingLevel>
       ) : (
-        <Plain text={text} />
+        <Plain text={plain} />
       )}
     </div>
   );
 });
 
-/** The last form of the text that is known; null: none is. */
-function useFormatted(text: string, streaming: boolean): Formatted | null {
+type Known = {
+  /** The last form that is known; null: none is. */
+  readonly formatted: Formatted | null;
+  /** What is shown where there is no form. */
+  readonly plain: string;
+};
+
+function useFormatted(text: string, streaming: boolean): Known {
   const [formatted, setFormatted] = useState(() => (streaming ? null : finishedText(text)));
+  // The text of the first form. Drawing it takes a while, and more plain text meanwhile would then go again.
+  const [first, setFirst] = useState<string | null>(null);
   const [source] = useState(() => new FormattedText());
   // Not after the paint: the worker lexes while the browser paints.
-  useLayoutEffect(() => source.watch((now) => startTransition(() => setFormatted(now))), [source]);
+  useLayoutEffect(
+    () =>
+      source.watch((now) => {
+        setFirst((known) => known ?? now.source);
+        startTransition(() => setFormatted(now));
+      }),
+    [source],
+  );
   useLayoutEffect(() => source.set(text, streaming), [source, text, streaming]);
   // It may be of another text.
-  return formatted !== null && text.startsWith(formatted.source) ? formatted : null;
+  if (formatted !== null && text.startsWith(formatted.source)) return { formatted, plain: text };
+  return { formatted: null, plain: first !== null && text.startsWith(first) ? first : text };
 }

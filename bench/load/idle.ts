@@ -1,0 +1,64 @@
+/** Measures: what conversations cost that nobody talks to, and how long one takes to wake. */
+import { say } from "../../local/scripted/script.ts";
+import type { Product } from "../../test/support/product.ts";
+import { openConversation, Talk } from "../../test/support/talk.ts";
+import { memoryOf, type ByProcess } from "../processes.ts";
+
+/** Conversations that are made at once. */
+const AT_ONCE = 16;
+const WAKES = 60;
+
+export type Idle = {
+  /** How many there are. */
+  readonly conversations: number;
+  /** Bytes. */
+  readonly memory: ByProcess;
+};
+
+export type IdleFigures = {
+  readonly idle: readonly Idle[];
+  /** Milliseconds of a message's POST to its request, for conversations that no worker has in memory. */
+  readonly wakes: readonly number[];
+  /** The same for conversations that one has. */
+  readonly cached: readonly number[];
+};
+
+/** @param counts of conversations at which memory is looked at, ascending */
+export async function idle(product: Product, cwd: string, counts: readonly number[]): Promise<IdleFigures> {
+  const ids: string[] = [];
+  const looks: Idle[] = [{ conversations: 0, memory: memoryOf(product) }];
+  for (const count of counts) {
+    const make = async (): Promise<void> => {
+      while (ids.length < count) {
+        // Its place is taken before the next one looks.
+        const place = ids.push("") - 1;
+        ids[place] = await openConversation(product, cwd, "unrestricted");
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, make));
+    looks.push({ conversations: count, memory: memoryOf(product) });
+    console.log(`    ${count} idle conversations`);
+  }
+  const every = Math.max(1, Math.floor(ids.length / 2 / WAKES));
+  const old = Array.from({ length: WAKES }, (_, n) => ids[n * every] ?? "");
+  return {
+    idle: looks,
+    wakes: await wake(product, old),
+    cached: await wake(product, old),
+  };
+}
+
+async function wake(product: Product, ids: readonly string[]): Promise<readonly number[]> {
+  const samples: number[] = [];
+  for (const id of ids) {
+    const talk = await Talk.follow(product, id);
+    const name = `wake-${id}-${product.model.requests.length}`;
+    const rests = talk.nextState("idle");
+    const posted = performance.now();
+    await talk.send(`go ${product.model.script(name, [say("Yes.")])}`);
+    await rests;
+    samples.push((product.model.requests.at(-1)?.arrivedAt ?? Number.NaN) - posted);
+    talk.close();
+  }
+  return samples;
+}
