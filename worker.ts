@@ -49,6 +49,8 @@ const CACHED_WORKFLOWS = 1_000;
  * Each task has 2 s from when a worker takes it. With many replays at once, after a start, none would be done in time.
  */
 const CONCURRENT_WORKFLOW_TASKS = 4;
+/** One is busy all the time when fifty conversations work; with two they do a tenth more. */
+const WORKFLOW_THREADS = 2;
 const CONCURRENT_ACTIVITIES = 200;
 /** Few, because each poll of a frozen worker may take a task, which then waits for its time-out. */
 const POLLS = 2;
@@ -140,6 +142,7 @@ export async function startWorker(
       },
       sinks,
       maxCachedWorkflows: CACHED_WORKFLOWS,
+      workflowThreadPoolSize: WORKFLOW_THREADS,
       maxConcurrentWorkflowTaskPolls: POLLS,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
       // The conversations of a worker that died must not wait for it (docs/temporal.md).

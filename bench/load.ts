@@ -15,7 +15,7 @@ import { run, type Part } from "./run.ts";
 import { fitLine, quantile, spread } from "./stats.ts";
 
 const PLOTS = join(import.meta.dirname, "..", "docs", "plots");
-const CONVERSATIONS = [1, 10];
+const CONVERSATIONS = [1, 10, 50, 200];
 /** The first is as many as a worker keeps in memory. */
 const IDLE = [1_000, 2_000, 5_000, 10_000];
 const STREAMED = 50;
@@ -47,8 +47,7 @@ const rates: Part = async function* (product, dir) {
     yield { what: `${what}: processor time of a round`, figures, goal: "", compared: all };
     yield { what: `${what}: memory`, figures: inMebibytes(memory), goal: "" };
   }
-  const of = (value: (at: Rate) => number) =>
-    found.map((at) => [at.conversations, value(at)] as const);
+  const of = (value: (at: Rate) => number) => found.map((at) => [at.conversations, value(at)] as const);
   const x = { name: "conversations at once", isLogarithmic: true } as const;
   picture("rates", {
     ...{ title: "Tool rounds a second", x, y: "rounds a second" },

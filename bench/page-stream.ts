@@ -50,6 +50,26 @@ export type StreamFigures = {
   readonly deltasPerSecond: number;
 };
 
+/** Milliseconds from each key to its frame in a text field on an empty page, with a processor that is slowed down. */
+export async function bareKeydowns(browser: Browser): Promise<readonly number[]> {
+  const context = await newProfile(browser);
+  const tab = await Tab.open(context);
+  await tab.page.goto("data:text/html,<textarea rows=2></textarea>");
+  await tab.page.getByRole("textbox").click();
+  await tab.slowDown(SLOWER);
+  const found = await typedCalmly(tab);
+  await context.close();
+  return found;
+}
+
+async function typedCalmly(tab: Tab): Promise<readonly number[]> {
+  for (let n = 0; n < CALM_KEYS; n++) {
+    await tab.page.keyboard.press("a");
+    await sleep(KEY_EVERY_MS);
+  }
+  return tab.keydowns();
+}
+
 /** An answer comes for so long, while somebody types, with a processor that is slowed down. */
 export async function typedStream(
   browser: Browser,
@@ -74,11 +94,7 @@ export async function typedStream(
   await message.click();
   await tab.slowDown(SLOWER);
   // What the machine itself takes, so slowed down.
-  for (let n = 0; n < CALM_KEYS; n++) {
-    await tab.page.keyboard.press("a");
-    await sleep(KEY_EVERY_MS);
-  }
-  const calm = await tab.keydowns();
+  const calm = await typedCalmly(tab);
   await message.fill("");
   const idle = talk.nextState("idle");
   await tab.expect("conversation", "a");

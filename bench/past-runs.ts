@@ -13,7 +13,7 @@ export type Run = Readonly<Record<string, number>>;
 const RUNS = 3;
 
 /** A figure that can be compared, smaller is better. */
-export const figuresOf = (rows: readonly Row[]): Run =>
+const figuresOf = (rows: readonly Row[]): Run =>
   Object.fromEntries(
     rows.flatMap(({ what, compared }) => (compared === undefined ? [] : [[what, compared]])),
   );

@@ -31,7 +31,7 @@ export async function toolRounds(
   const answers = Array.from({ length: runs }, () => [...rounds, say("Done.")]).flat();
   const tag = product.model.script(name, answers);
   for (let run = 0; run < runs; run++) {
-    const idle = conversation.nextState("idle");
+    const idle = conversation.nextRest();
     await conversation.send(`go ${tag}`);
     await idle;
   }
@@ -57,7 +57,7 @@ export async function plainTurns(
   const tag = product.model.script(`turns-${conversation.id}`, answers);
   const spans: Span[] = [];
   for (let n = 0; n < turns + WARM_UP; n++) {
-    const idle = conversation.nextState("idle");
+    const idle = conversation.nextRest();
     const posted = performance.now();
     await conversation.send(`go ${tag}`);
     spans.push(spanOf(posted, (await idle).at));

@@ -8,7 +8,7 @@ import { memoryOf, type ByProcess } from "../processes.ts";
 const AT_ONCE = 16;
 const WAKES = 60;
 
-export type Idle = {
+type Idle = {
   /** How many there are. */
   readonly conversations: number;
   /** Bytes. */
@@ -53,7 +53,7 @@ async function wake(product: Product, ids: readonly string[]): Promise<readonly 
   for (const id of ids) {
     const talk = await Talk.follow(product, id);
     const name = `wake-${id}-${product.model.requests.length}`;
-    const rests = talk.nextState("idle");
+    const rests = talk.nextRest();
     const posted = performance.now();
     await talk.send(`go ${product.model.script(name, [say("Yes.")])}`);
     await rests;

@@ -5,9 +5,11 @@ import { Talk } from "../../test/support/talk.ts";
 import { floorRate } from "../floor.ts";
 import { difference, dividedBy, memoryOf, processorOf, type ByProcess } from "../processes.ts";
 
-/** Rounds of all conversations together, about; each has at least as many as let it settle. */
+/** Rounds of all conversations together, about. */
 const ROUNDS = 600;
+/** Of one: as many as let it settle, and fewer than a run may have. */
 const LEAST_ROUNDS = 6;
+const MOST_ROUNDS = 90;
 
 export type Rate = {
   readonly conversations: number;
@@ -23,7 +25,7 @@ export type Rate = {
 };
 
 export async function rate(product: Product, cwd: string, conversations: number): Promise<Rate> {
-  const each = Math.max(LEAST_ROUNDS, Math.round(ROUNDS / conversations));
+  const each = Math.min(MOST_ROUNDS, Math.max(LEAST_ROUNDS, Math.round(ROUNDS / conversations)));
   const floorPerSecond = await floorRate(product.temporalAddress, conversations, each);
   const talks = await Promise.all(
     Array.from({ length: conversations }, async () => {
@@ -34,7 +36,7 @@ export async function rate(product: Product, cwd: string, conversations: number)
     }),
   );
   const before = processorOf(product);
-  const ends = talks.map(({ talk }) => talk.nextState("idle"));
+  const ends = talks.map(({ talk }) => talk.nextRest());
   await Promise.all(talks.map(({ talk, tag }) => talk.send(`go ${tag}`)));
   await ends[0];
   const memory = memoryOf(product);

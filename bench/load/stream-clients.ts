@@ -1,19 +1,23 @@
 /** Owns: the process with the clients of streams.ts: each follows one conversation and notes when a piece came. */
+import { setMaxListeners } from "node:events";
 import { EventReader } from "../../test/api/sse.ts";
 import type { ClientsOrder, ClientsReport, Receipt } from "./streams.ts";
 
 const receipts: Receipt[] = [];
 const ended = new AbortController();
-const report = (what: ClientsReport): void => void process.send?.(what);
+// Each of many clients listens to it.
+setMaxListeners(0, ended.signal);
+/** @param sent called when it has gone */
+const report = (what: ClientsReport, sent: () => void = () => undefined): void =>
+  void process.send?.(what, undefined, undefined, sent);
 
 process.on("message", (order: ClientsOrder | "done") => {
   if (order !== "done") {
     void follow(order).then(() => report({ kind: "ready" }));
     return;
   }
-  report({ kind: "done", receipts });
+  report({ kind: "done", receipts }, () => process.disconnect());
   ended.abort();
-  process.disconnect();
 });
 
 async function follow({ url, conversations, clients }: ClientsOrder): Promise<void> {

@@ -12,7 +12,7 @@ import { Talk } from "../../test/support/talk.ts";
 import { memoryOf } from "../processes.ts";
 
 /** Pieces of each answer, and milliseconds between two. */
-const PIECES = 20;
+const PIECES = 10;
 const EVERY_MS = 250;
 
 /** When a client got a piece, in milliseconds since the epoch. */

@@ -164,6 +164,16 @@ export class Talk {
     );
   }
 
+  /** The next `state.changed` to a state in which nothing goes on. @throws if that is an error */
+  async nextRest(): Promise<Heard> {
+    const stateIn = ({ name, data }: Heard) =>
+      name === "state.changed" ? (data["state"] as Shown["state"]) : null;
+    const heard = await this.next((event) => ["idle", "error"].includes(stateIn(event)?.kind ?? ""));
+    const state = stateIn(heard);
+    if (state?.kind === "error") throw new Error(`${this.id} stopped: ${JSON.stringify(state)}`);
+    return heard;
+  }
+
   /** Resolves when the conversation is in a state for which the predicate holds, now or later. */
   async untilState(wanted: string | ((state: Shown["state"]) => boolean)): Promise<void> {
     const holds = typeof wanted === "string" ? ({ kind }: Shown["state"]) => kind === wanted : wanted;

@@ -67,7 +67,9 @@ describe.skipIf(hasNoBrowser)("a text that comes in pieces", () => {
 
   test("who comes when much has been said sees no letter go that was there before it was formatted", async () => {
     const { page } = opened;
-    const long = Array.from({ length: 4_000 }, (_, at) => `A paragraph, number ${at}, of words.\n\n`).join("");
+    const long = Array.from({ length: 4_000 }, (_, at) => `A paragraph, number ${at}, of words.\n\n`).join(
+      "",
+    );
     const more = Array.from({ length: 40 }, () => "more ");
     await page.evaluate(() => harness.show([]));
     const { letters } = await page.evaluate((all) => harness.stream(all), [long, ...more]);
