@@ -41,23 +41,31 @@ export async function idle(product: Product, cwd: string, counts: readonly numbe
   }
   const every = Math.max(1, Math.floor(ids.length / 2 / WAKES));
   const old = Array.from({ length: WAKES }, (_, n) => ids[n * every] ?? "");
+  const tags = new Map(
+    old.map((id) => [id, product.model.script(scriptOf(id), [say("Yes."), say("Again.")])]),
+  );
   return {
     idle: looks,
-    wakes: await wake(product, old),
-    cached: await wake(product, old),
+    wakes: await wake(product, old, (id) => `go ${tags.get(id) ?? ""}`),
+    cached: await wake(product, old, () => "And now?"),
   };
 }
 
-async function wake(product: Product, ids: readonly string[]): Promise<readonly number[]> {
+const scriptOf = (id: string): string => `wake-${id}`;
+
+async function wake(
+  product: Product,
+  ids: readonly string[],
+  textFor: (id: string) => string,
+): Promise<readonly number[]> {
   const samples: number[] = [];
   for (const id of ids) {
     const talk = await Talk.follow(product, id);
-    const name = `wake-${id}-${product.model.requests.length}`;
     const rests = talk.nextRest();
     const posted = performance.now();
-    await talk.send(`go ${product.model.script(name, [say("Yes.")])}`);
+    await talk.send(textFor(id));
     await rests;
-    samples.push((product.model.requests.at(-1)?.arrivedAt ?? Number.NaN) - posted);
+    samples.push((product.model.requestsOf(scriptOf(id)).at(-1)?.arrivedAt ?? Number.NaN) - posted);
     talk.close();
   }
   return samples;
