@@ -42,7 +42,7 @@ const CHILDREN: Readonly<Record<string, string>> = {
   "one that stops its supervisor": "kill -STOP $PPID; echo up",
   "one that forks without end": `sleep 0.05 & (while :; do sleep 300 & done) & wait %1; echo up`,
 };
-const { "one that forks without end": _bomb, "a spinner": _spinner, ...CALM } = CHILDREN;
+const { "one that forks without end": BOMB, "a spinner": _spinner, ...CALM } = CHILDREN;
 const CALM_TREE = Object.values(CALM).join("\n");
 
 const STOP_LOOPS = stopping("$PPID");
@@ -89,9 +89,11 @@ export async function deathSuite(groups: Groups, kinds: Kinds): Promise<void> {
         });
         expect(survivors(mark)).toEqual([]);
         expect(result.output).toContain("up");
+        // A fork bomb whose user has other programs gets their places, too, and may be out of memory before its time.
+        const byMemory = child === BOMB && result.outOfMemory;
         expect(result).toMatchObject({
           aborted: reason === "a cancel",
-          timedOut: reason === "the time is over",
+          timedOut: reason === "the time is over" && !byMemory,
         });
       });
 

@@ -28,7 +28,7 @@ test("a worker says once that a server keeps a second between runs, and says not
   const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
   onTestFinished(() => warn.mockRestore());
   const advice = (): number =>
-    warn.mock.calls.flat().filter((line) => String(line).includes('ReuseMinimal')).length;
+    warn.mock.calls.flat().filter((line) => String(line).includes("ReuseMinimal")).length;
   const slow = await startTemporal({ binary: inject("temporalBinary"), without: [RUNS_AT_ONCE] });
   const other = await startSystem({ env: { TEMPORAL_ADDRESS: slow.address } });
   other.defer(() => slow.stop());

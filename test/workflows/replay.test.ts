@@ -4,11 +4,14 @@
  */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Worker } from "@temporalio/worker";
+import { type InjectedSinks, Worker } from "@temporalio/worker";
 import { describe, expect, inject, test } from "vitest";
+import type { WorkflowSinks } from "../../protocol/sinks.ts";
 import "../support/quiet.ts";
 
 const FOLDER = join(import.meta.dirname, "..", "histories");
+/** A replay tells nothing. */
+const NOBODY: InjectedSinks<WorkflowSinks> = { runs: { began: { fn: () => undefined } } };
 const names = (await readdir(FOLDER)).filter((name) => name.endsWith(".json"));
 
 describe("a recorded history replays", () => {
@@ -16,6 +19,9 @@ describe("a recorded history replays", () => {
 
   test.each(names)("%s", async (name) => {
     const history: unknown = JSON.parse(await readFile(join(FOLDER, name), "utf8"));
-    await Worker.runReplayHistory({ workflowBundle: { codePath: inject("bundlePath") } }, history);
+    await Worker.runReplayHistory(
+      { workflowBundle: { codePath: inject("bundlePath") }, sinks: NOBODY },
+      history,
+    );
   });
 });
