@@ -8,11 +8,12 @@ import { join } from "node:path";
 import { idle } from "./load/idle.ts";
 import { lengths } from "./load/length.ts";
 import { draw } from "./load/plot.ts";
+import { onProduction } from "./load/production.ts";
 import { rate, type Rate } from "./load/rates.ts";
 import { streams } from "./load/streams.ts";
 import { difference, dividedBy, listed, total, type ByProcess } from "./processes.ts";
-import { run, type Part } from "./run.ts";
-import { fitLine, quantile, spread } from "./stats.ts";
+import { run, type LonePart, type Part } from "./run.ts";
+import { fitLine, quantile, spread, type Row } from "./stats.ts";
 
 const PLOTS = join(import.meta.dirname, "..", "docs", "plots");
 const CONVERSATIONS = [1, 10, 50, 200];
@@ -27,25 +28,29 @@ const KIB = 1024;
 
 const inMebibytes = (memory: ByProcess): string => listed(dividedBy(memory, MIB), "MiB");
 
+/** What so many conversations at once take. */
+function* ofRate({ conversations, ...at }: Rate, goal: string, on = ""): Generator<Row> {
+  const { roundsPerSecond, floorPerSecond, rounds, processor, memory } = at;
+  const what = `${on}${conversations} at once`;
+  const share = Math.round((100 * roundsPerSecond) / floorPerSecond);
+  yield {
+    what: `${what}: rounds a second`,
+    figures: `${roundsPerSecond.toFixed(0)}, ${share} % of the floor's ${floorPerSecond.toFixed(0)}`,
+    ...{ goal, compared: floorPerSecond / roundsPerSecond },
+  };
+  yield { what: `${what}: a round`, figures: spread(rounds, STALLS), goal: "" };
+  const all = total(processor);
+  const figures = `${all.toFixed(0)} ms: ${listed(processor, "ms")}`;
+  yield { what: `${what}: processor time of a round`, figures, goal: "", compared: all };
+  yield { what: `${what}: memory`, figures: inMebibytes(memory), goal: "" };
+}
+
 const rates: Part = async function* (product, dir) {
   const found: Rate[] = [];
   for (const conversations of CONVERSATIONS) {
     const at = await rate(product, dir, conversations);
     found.push(at);
-    const { roundsPerSecond, floorPerSecond, rounds, processor, memory } = at;
-    const what = `${conversations} at once`;
-    const share = Math.round((100 * roundsPerSecond) / floorPerSecond);
-    yield {
-      what: `${what}: rounds a second`,
-      figures: `${roundsPerSecond.toFixed(0)}, ${share} % of the floor's ${floorPerSecond.toFixed(0)}`,
-      goal: conversations === 50 ? "80, 70 %" : "",
-      compared: floorPerSecond / roundsPerSecond,
-    };
-    yield { what: `${what}: a round`, figures: spread(rounds, STALLS), goal: "" };
-    const all = total(processor);
-    const figures = `${all.toFixed(0)} ms: ${listed(processor, "ms")}`;
-    yield { what: `${what}: processor time of a round`, figures, goal: "", compared: all };
-    yield { what: `${what}: memory`, figures: inMebibytes(memory), goal: "" };
+    yield* ofRate(at, conversations === 50 ? "80, 70 %" : "");
   }
   const of = (value: (at: Rate) => number) => found.map((at) => [at.conversations, value(at)] as const);
   const x = { name: "conversations at once", isLogarithmic: true } as const;
@@ -63,6 +68,18 @@ const rates: Part = async function* (product, dir) {
       { name: "p99", points: of(({ rounds }) => quantile(rounds, 0.99)) },
     ],
   });
+};
+
+const production: LonePart = async function* (dir) {
+  for await (const { workers, floor, rates, cancels } of onProduction(dir)) {
+    const on = `${workers} worker${workers === 1 ? "" : "s"}, production server, `;
+    yield { what: `${on}the floor's round alone`, figures: spread(floor, STALLS), goal: "" };
+    for (const rate of rates) yield* ofRate(rate, "", on);
+    for (const { running, samples, survivors } of cancels) {
+      const what = `${on}cancel to the last death, ${running} running`;
+      yield { what, figures: `${spread(samples, STALLS)}, ${survivors} survivors`, goal: "" };
+    }
+  }
 };
 
 const resting: Part = async function* (product, dir) {
@@ -159,4 +176,5 @@ await run(
     ["clients", clients],
     ["resting", resting],
   ]),
+  new Map([["production", production]]),
 );

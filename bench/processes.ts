@@ -4,15 +4,19 @@ import { familyOf } from "../test/support/processes.ts";
 import { PROCESSES, type ProcessName, type Product } from "../test/support/product.ts";
 
 export type ByProcess = Readonly<Record<ProcessName, number>>;
+/** The ids of the processes of each name. */
+export type Processes = Readonly<Record<ProcessName, readonly number[]>>;
 
 /** Milliseconds of a clock tick: Linux tells programs 100 a second on every architecture that Node runs on. */
 const TICK_MS = 10;
 
+export const processesOf = (product: Product): Processes => mapped((name) => [product.pidOf(name)]);
+
 /** Bytes of each process with its descendants. What several share is divided among them. */
-export const memoryOf = (product: Product): ByProcess => byProcess(product, proportionalBytes);
+export const memoryOf = (processes: Processes): ByProcess => byProcess(processes, proportionalBytes);
 
 /** Milliseconds of processor time that each has taken so far, with all that it has started. */
-export const processorOf = (product: Product): ByProcess => byProcess(product, processorMs);
+export const processorOf = (processes: Processes): ByProcess => byProcess(processes, processorMs);
 
 /** The sum of all processes. */
 export const total = (figures: ByProcess): number =>
@@ -31,12 +35,12 @@ export const listed = (figures: ByProcess, unit: string): string =>
     .map(([name, value]) => `${name} ${value.toFixed(value < 10 ? 1 : 0)}`)
     .join(", ") + ` ${unit}`;
 
-function byProcess(product: Product, measure: (pid: number) => number): ByProcess {
-  return mapped((name) => familyOf(product.pidOf(name)).reduce((sum, pid) => sum + measure(pid), 0));
+function byProcess(processes: Processes, measure: (pid: number) => number): ByProcess {
+  return mapped((name) => processes[name].flatMap(familyOf).reduce((sum, pid) => sum + measure(pid), 0));
 }
 
-function mapped(figure: (name: ProcessName) => number): ByProcess {
-  return Object.fromEntries(PROCESSES.map((name) => [name, figure(name)])) as Record<ProcessName, number>;
+function mapped<T>(figure: (name: ProcessName) => T): Readonly<Record<ProcessName, T>> {
+  return Object.fromEntries(PROCESSES.map((name) => [name, figure(name)])) as Record<ProcessName, T>;
 }
 
 /** 0 for a process that has ended. */

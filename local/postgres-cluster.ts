@@ -13,19 +13,22 @@ export type Cluster = {
   readonly sockets: string;
   readonly log: string;
   readonly durable: boolean;
+  /** null: it listens on its socket only. */
+  readonly port: number | null;
   readonly bin: string;
   readonly user: ServerUser;
 };
 
 /** The paths of a cluster; no file is touched yet. */
-export function clusterIn(dataDir: string, durable: boolean, bin: string, user: ServerUser): Cluster {
+export function clusterIn({
+  dataDir,
+  ...settings
+}: Pick<Cluster, "durable" | "port" | "bin" | "user"> & { readonly dataDir: string }): Cluster {
   return {
+    ...settings,
     folder: join(dataDir, `pg${MAJOR}`),
     sockets: socketFolder(dataDir),
     log: join(dataDir, `pg${MAJOR}.log`),
-    durable,
-    bin,
-    user,
   };
 }
 

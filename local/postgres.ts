@@ -20,6 +20,8 @@ export type PostgresOptions = {
   readonly dataDir: string;
   /** false: a crash may lose data, for tests. */
   readonly durable: boolean;
+  /** Listens on this port of 127.0.0.1 and trusts who comes: for tests with programs that know no sockets. */
+  readonly port?: number;
   /** Receives one sentence for each step. */
   readonly onProgress?: (sentence: string) => void;
 };
@@ -37,6 +39,7 @@ export type RunningPostgres = {
 };
 
 const DATABASE = "bedrock";
+const LOOPBACK = "127.0.0.1";
 /** Milliseconds to wait at most for a start, recovery after a crash included, and for a stop. */
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 10_000;
@@ -52,7 +55,8 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   const dataDir = resolve(options.dataDir);
   await mkdir(dataDir, { recursive: true });
   const bin = await postgresBinaries();
-  const cluster = clusterIn(dataDir, options.durable, bin, await chooseUser([dataDir, bin]));
+  const user = await chooseUser([dataDir, bin]);
+  const cluster = clusterIn({ dataDir, durable: options.durable, port: options.port ?? null, bin, user });
   await endLeft(cluster, progress);
   await prepareCluster(cluster, progress);
 
@@ -69,6 +73,8 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
 }
 
 function urlOf(cluster: Cluster, database: string): string {
+  // With a port, its socket has another name.
+  if (cluster.port !== null) return `postgres://app@${LOOPBACK}:${cluster.port}/${database}`;
   return `postgres://app@localhost/${database}?host=${encodeURIComponent(cluster.sockets)}`;
 }
 
@@ -159,8 +165,9 @@ async function openLog(path: string): Promise<{ file: FileHandle; length: number
 const LONGEST_LOG = 1_000_000;
 
 function serverArguments(cluster: Cluster): string[] {
+  const { port } = cluster;
   const settings = {
-    listen_addresses: "",
+    ...(port === null ? { listen_addresses: "" } : { listen_addresses: LOOPBACK, port: String(port) }),
     unix_socket_permissions: "0700",
     shared_buffers: "64MB",
     jit: "off",

@@ -2,7 +2,7 @@
 import { say } from "../../local/scripted/script.ts";
 import type { Product } from "../../test/support/product.ts";
 import { openConversation, Talk } from "../../test/support/talk.ts";
-import { memoryOf, type ByProcess } from "../processes.ts";
+import { memoryOf, processesOf, type ByProcess } from "../processes.ts";
 
 /** Conversations that are made at once. */
 const AT_ONCE = 16;
@@ -26,7 +26,7 @@ export type IdleFigures = {
 /** @param counts of conversations at which memory is looked at, ascending */
 export async function idle(product: Product, cwd: string, counts: readonly number[]): Promise<IdleFigures> {
   const ids: string[] = [];
-  const looks: Idle[] = [{ conversations: 0, memory: memoryOf(product) }];
+  const looks: Idle[] = [{ conversations: 0, memory: memoryOf(processesOf(product)) }];
   for (const count of counts) {
     const make = async (): Promise<void> => {
       while (ids.length < count) {
@@ -36,7 +36,7 @@ export async function idle(product: Product, cwd: string, counts: readonly numbe
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, make));
-    looks.push({ conversations: count, memory: memoryOf(product) });
+    looks.push({ conversations: count, memory: memoryOf(processesOf(product)) });
     console.log(`    ${count} idle conversations`);
   }
   const every = Math.max(1, Math.floor(ids.length / 2 / WAKES));

@@ -3,7 +3,7 @@ import { say, toolCall } from "../../local/scripted/script.ts";
 import type { Product } from "../../test/support/product.ts";
 import { Talk } from "../../test/support/talk.ts";
 import { floorRate } from "../floor.ts";
-import { difference, dividedBy, memoryOf, processorOf, type ByProcess } from "../processes.ts";
+import { difference, dividedBy, memoryOf, processesOf, processorOf, type ByProcess } from "../processes.ts";
 
 /** Rounds of all conversations together, about. */
 const ROUNDS = 600;
@@ -24,7 +24,12 @@ export type Rate = {
   readonly memory: ByProcess;
 };
 
-export async function rate(product: Product, cwd: string, conversations: number): Promise<Rate> {
+export async function rate(
+  product: Product,
+  cwd: string,
+  conversations: number,
+  processes = processesOf(product),
+): Promise<Rate> {
   const each = Math.min(MOST_ROUNDS, Math.max(LEAST_ROUNDS, Math.round(ROUNDS / conversations)));
   const floorPerSecond = await floorRate(product.temporalAddress, conversations, each);
   const talks = await Promise.all(
@@ -35,13 +40,13 @@ export async function rate(product: Product, cwd: string, conversations: number)
       return { talk, name, tag: product.model.script(name, [...answers, say("Done.")]) };
     }),
   );
-  const before = processorOf(product);
+  const before = processorOf(processes);
   const ends = talks.map(({ talk }) => talk.nextRest());
   await Promise.all(talks.map(({ talk, tag }) => talk.send(`go ${tag}`)));
   await ends[0];
-  const memory = memoryOf(product);
+  const memory = memoryOf(processes);
   await Promise.all(ends);
-  const processor = difference(processorOf(product), before);
+  const processor = difference(processorOf(processes), before);
   const requests = talks.map(({ name }) => product.model.requestsOf(name));
   for (const { talk } of talks) talk.close();
   const arrivals = requests.flatMap((ofOne) => ofOne.map(({ arrivedAt }) => arrivedAt));

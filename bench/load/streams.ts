@@ -9,7 +9,7 @@ import { hold } from "../../local/scripted/cues.ts";
 import { say, text } from "../../local/scripted/script.ts";
 import type { Product } from "../../test/support/product.ts";
 import { Talk } from "../../test/support/talk.ts";
-import { memoryOf } from "../processes.ts";
+import { memoryOf, processesOf } from "../processes.ts";
 
 /** Pieces of each answer, and milliseconds between two. */
 const PIECES = 10;
@@ -42,13 +42,13 @@ export async function streams(
   clients: number,
 ): Promise<StreamFigures> {
   const talks = await Promise.all(Array.from({ length: conversations }, () => Talk.open(product, cwd)));
-  const before = memoryOf(product).api;
+  const before = memoryOf(processesOf(product)).api;
   const child = fork(new URL("stream-clients.ts", import.meta.url), { execArgv: ["--import", "tsx"] });
   const ids = talks.map(({ id }) => id);
   const order: ClientsOrder = { url: product.url, conversations: ids, clients };
   child.send(order);
   await once(child, "message");
-  const bytesAClient = (memoryOf(product).api - before) / clients;
+  const bytesAClient = (memoryOf(processesOf(product)).api - before) / clients;
   const deaf = deafClient(product.url, ids[0] ?? "");
   const sent = new Map<string, number>();
   const ends = talks.map(async (talk) => {

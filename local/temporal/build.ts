@@ -1,5 +1,5 @@
 /**
- * Owns: building the Temporal program from its sources with Go. The CLI cannot be installed as a module by itself,
+ * Owns: building Temporal's programs from their sources with Go. The CLI cannot be installed as a module by itself,
  * because its go.mod has a `replace`. So `wrapper/` is a module of its own that depends on it, with every checksum in
  * its go.sum.
  */
@@ -17,12 +17,20 @@ const OLDEST_GO: readonly [major: number, minor: number] = [1, 19];
 /** From this version on, Go itself fetches the newer toolchain that a module asks for. */
 const SELF_UPDATING_GO: readonly [major: number, minor: number] = [1, 21];
 const WRAPPER = join(import.meta.dirname, "wrapper");
-const PACKAGE = "github.com/temporalio/cli/cmd/temporal";
+/** The program says by itself which version it is, unless it is the CLI. */
 const VERSION = `-X github.com/temporalio/cli/internal/temporalcli.Version=${RELEASE.version}`;
+
+/** The packages of the wrapper module. The product uses `cli`; the others are a server for production, on SQL. */
+export const PROGRAMS = {
+  cli: "github.com/temporalio/cli/cmd/temporal",
+  server: "go.temporal.io/server/cmd/server",
+  sqlTool: "go.temporal.io/server/cmd/tools/sql",
+} as const;
 
 const run = promisify(execFile);
 
 export type BuildOptions = {
+  readonly program: keyof typeof PROGRAMS;
   /** Where the program is put, atomically. Its folder exists. */
   readonly to: string;
   readonly onProgress: Report;
@@ -32,15 +40,15 @@ export type BuildOptions = {
 
 /** @throws StartError that says what is missing; `to` is untouched then. */
 export async function buildTemporal(options: BuildOptions): Promise<void> {
-  const { to, onProgress } = options;
+  const { program, to, onProgress } = options;
   const env = buildEnvironment(options.env ?? process.env);
   const go = await findGo(env, onProgress);
   const folder = await mkdtemp(join(dirname(to), "build-"));
   try {
-    const program = join(folder, "temporal");
-    const flags = ["-v", "-trimpath", `-ldflags=-s -w ${VERSION}`, "-o", program];
-    await goBuild(go, [...flags, PACKAGE], env, onProgress, options.signal);
-    await rename(program, to);
+    const built = join(folder, program);
+    const flags = ["-v", "-trimpath", `-ldflags=-s -w ${VERSION}`, "-o", built];
+    await goBuild(go, [...flags, PROGRAMS[program]], env, onProgress, options.signal);
+    await rename(built, to);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

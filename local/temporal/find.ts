@@ -61,7 +61,7 @@ export async function ensureTemporalBinary(options: FindOptions = {}): Promise<T
     const common = { to: cached, onProgress, ...(signal === undefined ? {} : { signal }) };
     const ways = {
       download: () => downloadTemporal({ ...common, release, base: env["TEMPORAL_DOWNLOADS"] ?? DOWNLOADS }),
-      build: () => buildTemporal({ ...common, env }),
+      build: () => buildTemporal({ ...common, program: "cli", env }),
     };
     for (const source of ["download", "build"] as const) {
       try {
@@ -93,7 +93,7 @@ const cachedProgram = (env: NodeJS.ProcessEnv, { version }: Release): string =>
   join(cacheFolder(env), `temporal-${version}-${platformName()}`);
 
 /** XDG_CACHE_HOME/bedrock, ~/.cache/bedrock by default. */
-function cacheFolder(env: NodeJS.ProcessEnv): string {
+export function cacheFolder(env: NodeJS.ProcessEnv): string {
   const xdg = env["XDG_CACHE_HOME"];
   const base = xdg !== undefined && isAbsolute(xdg) ? xdg : join(env["HOME"] ?? homedir(), ".cache");
   return join(base, "bedrock");

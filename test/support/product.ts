@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, Connection } from "@temporalio/client";
+import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { freePort } from "../../local/ports.ts";
 import { readPayloadKey } from "../../local/payload-key.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
@@ -159,7 +160,9 @@ function spawnProduct(
     { length: Math.max(2, ...open.keys()) - 2 },
     (_, n) => open.get(n + 3) ?? ("ignore" as const),
   );
-  const child = spawn(process.execPath, ["local/run.mjs", "local/main.ts"], {
+  const product = { command: process.execPath, args: ["local/run.mjs", "local/main.ts"] };
+  const { command, args } = dyingWithParent(product, "SIGTERM");
+  const child = spawn(command, args, {
     ...{ cwd: root, env },
     stdio: ["ignore", "pipe", "inherit", ...above],
   });
