@@ -309,7 +309,10 @@ test("the release has a checksum for each platform that Postgres is bundled for"
   }
 });
 
-test("the wrapper module builds the release that is downloaded", () => {
-  const goMod = readFileSync(new URL("../../local/temporal/wrapper/go.mod", import.meta.url), "utf8");
-  expect(goMod).toContain(`require github.com/temporalio/cli v${RELEASE.version}\n`);
+test("the wrapper module builds the release that is downloaded, and the server of docker-compose.yml", () => {
+  const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+  const goMod = read("local/temporal/wrapper/go.mod");
+  expect(goMod).toContain(`\tgithub.com/temporalio/cli v${RELEASE.version}\n`);
+  const [, server = "none"] = /image: temporalio\/server:(\S+)/.exec(read("docker-compose.yml")) ?? [];
+  expect(goMod).toContain(`\tgo.temporal.io/server v${server}\n`);
 });
