@@ -21,11 +21,11 @@ export function ApprovalCard({
 }) {
   const { call } = useSession();
   const [decision, setDecision] = useState<"approve" | "deny" | null>(null);
-  const shownAt = useRef(Number.POSITIVE_INFINITY);
+  const [isArmed, setArmed] = useState(false);
   const toolCallId = state.toolCall.id;
 
   const decide = (wanted: "approve" | "deny") => {
-    if (decision !== null || performance.now() - shownAt.current < ARMED_AFTER) return;
+    if (decision !== null || !isArmed) return;
     setDecision(wanted);
     call((routes) =>
       routes.conversations[":id"].approval.$post({
@@ -42,7 +42,7 @@ export function ApprovalCard({
     latest.current = decide;
   });
   useEffect(() => {
-    shownAt.current = performance.now();
+    const timer = setTimeout(() => setArmed(true), ARMED_AFTER);
     const onKey = (event: KeyboardEvent) => {
       if (event.repeat || !event.ctrlKey || !event.shiftKey || event.altKey || event.metaKey) return;
       if (event.code !== "KeyA") return;
@@ -50,7 +50,10 @@ export function ApprovalCard({
       latest.current("approve");
     };
     window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
+    return () => {
+      clearTimeout(timer);
+      window.removeEventListener("keydown", onKey);
+    };
   }, []);
 
   return (
@@ -67,10 +70,15 @@ export function ApprovalCard({
         <li>You can go back to Restricted at any time.</li>
       </ul>
       <div className="row">
-        <button disabled={decision !== null} onClick={() => decide("deny")}>
+        <button disabled={decision !== null} aria-disabled={!isArmed} onClick={() => decide("deny")}>
           {decision === "deny" ? "Denying …" : "Deny"}
         </button>
-        <button className="primary" disabled={decision !== null} onClick={() => decide("approve")}>
+        <button
+          className="primary"
+          disabled={decision !== null}
+          aria-disabled={!isArmed}
+          onClick={() => decide("approve")}
+        >
           {decision === "approve" ? "Allowing …" : "Allow"}
         </button>
         <span className="space" />

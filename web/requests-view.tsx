@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { foldCycles, viewOf } from "../machine/cycles.ts";
 import type { LoadedConversation, Message } from "../client/index.ts";
 import { JsonView } from "./text/json-view.tsx";
-import { counted, duration } from "./text/format.ts";
+import { counted, duration, localMoment } from "./text/format.ts";
 
 type Props = { readonly model: LoadedConversation; readonly loadEarlier: () => Promise<void> };
 
@@ -24,7 +24,7 @@ export function RequestsView({ model, loadEarlier }: Props) {
             <h2>{titleOf(byId.get(cycle.root))}</h2>
             <p className="quiet">
               {counted(rounds.length, "request")} · {cycle.reason ?? "at work"} ·{" "}
-              {new Date(cycle.startedAt).toLocaleString()}
+              {localMoment(new Date(cycle.startedAt))}
             </p>
             <div className="wide" tabIndex={0} role="region" aria-label="Table of requests">
               <table>

@@ -4,6 +4,7 @@ import type { Conversation, LiveOutput, Message } from "../client/index.ts";
 import type { Row } from "../client/transcript.ts";
 import { StoredImage } from "./images.tsx";
 import { SubAgents } from "./sub-agents.tsx";
+import { localMoment, localTime } from "./text/format.ts";
 import { Markdown } from "./text/markdown.tsx";
 import { ToolGroup } from "./tool-calls.tsx";
 
@@ -136,8 +137,8 @@ const RunStop = memo(function RunStop({ message }: { readonly message: Of<"run_s
     <div className="stop">
       <span>
         {REASONS[message.content[0].reason]} ·{" "}
-        <time dateTime={message.createdAt} title={at.toLocaleString()}>
-          {at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}
+        <time dateTime={message.createdAt} title={localMoment(at)}>
+          {localTime(at)}
         </time>
       </span>
     </div>

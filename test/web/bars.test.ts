@@ -2,7 +2,7 @@
 import { expect, vi } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, text, toolCall } from "../../local/scripted/script.ts";
-import { Conversations, on, textOf, untilState } from "./conversations.ts";
+import { Conversations, decide, on, textOf, untilState } from "./conversations.ts";
 import { testWithStack } from "./stack.ts";
 
 const test = testWithStack();
@@ -38,8 +38,28 @@ test("an approval that comes while one types: nothing that is typed approves, an
   await page.keyboard.press("Enter");
   await at.waiting.waitFor();
   expect(await conversations.person.stateOf(id)).toBe("awaiting_mode_approval");
-  await at.deny.click();
-  await at.deny.waitFor({ state: "detached" });
+  await decide(page, "deny");
+});
+
+test("a press on what stood there before the card decides nothing", async ({ visitor, stack }) => {
+  const conversations = new Conversations(stack);
+  await visitor.context.addInitScript(() => {
+    const observer = new MutationObserver(() => {
+      const buttons = document.querySelectorAll<HTMLButtonElement>(".approve button");
+      if (buttons.length === 0) return;
+      observer.disconnect();
+      for (const button of buttons) button.click();
+      Object.assign(globalThis, { pressed: true });
+    });
+    observer.observe(document, { childList: true, subtree: true });
+  });
+  const { id, url } = await conversations.start("Press at once.", asks(), say(text("I go on.")));
+  const page = await visitor.open(url);
+  await page.waitForFunction(() => "pressed" in globalThis);
+  await expect.poll(() => on(page).allow.isEnabled()).toBe(true);
+  expect(await conversations.person.stateOf(id)).toBe("awaiting_mode_approval");
+  await decide(page, "deny");
+  await on(page).transcript.getByText("I go on.").waitFor();
 });
 
 test("text that streams comes also while somebody types without a pause", async ({ visitor, stack }) => {

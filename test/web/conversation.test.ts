@@ -5,7 +5,7 @@ import sharp from "sharp";
 import { expect, vi } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { fail, rateLimited, say, text, thinking, toolCall } from "../../local/scripted/script.ts";
-import { Conversations, on, textOf, untilState } from "./conversations.ts";
+import { Conversations, decide, on, textOf, untilState } from "./conversations.ts";
 import { testWithStack } from "./stack.ts";
 
 const test = testWithStack();
@@ -77,12 +77,7 @@ test("tool calls stand in groups; what runs shows its output, what changed a fil
   await untilState(page, "ready");
   await at.message.fill("And write.");
   await at.send.click();
-  await at.allow.waitFor();
-  // A press counts only when the card has been there for a moment.
-  await vi.waitFor(async () => {
-    await at.allow.click({ timeout: 500 }).catch(() => undefined);
-    expect(await conversations.person.stateOf(id)).not.toBe("awaiting_mode_approval");
-  }, 10_000);
+  await decide(page, "allow");
   const changed = page.getByRole("region", { name: "Changed 1 file" });
   await changed.getByText("two").waitFor();
   await on(page).transcript.getByText("Written.").waitFor();

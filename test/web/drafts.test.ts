@@ -250,6 +250,7 @@ test("a refused message comes back with the reason: to be sent again, changed, o
   await refusal.waitFor();
   await page.getByRole("button", { name: "Discard: Never mind." }).click();
   await refusal.waitFor({ state: "detached" });
+  await expect.poll(() => page.evaluate(keptInDatabase)).not.toContain("Never mind.");
   await page.reload();
   await at.waiting.getByText("And this.").waitFor();
   expect(await at.waiting.getByText("Never mind.").count()).toBe(0);

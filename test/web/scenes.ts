@@ -7,6 +7,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import sharp from "sharp";
+import { expect } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import {
   answer,
@@ -292,7 +293,7 @@ export const SCENES: readonly Scene[] = [
       delivery: "followUp",
     });
     const shown = await page();
-    await on(shown).allow.waitFor();
+    await expect.poll(() => on(shown).allow.isEnabled()).toBe(true);
     await on(shown).waiting.waitFor();
     return shown;
   }),

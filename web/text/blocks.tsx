@@ -54,7 +54,7 @@ const BlockView = memo(function BlockView({ block }: { readonly block: Block }):
         </ol>
       );
     case "table":
-      return <Table {...block} />;
+      return <Table block={block} />;
   }
 });
 
@@ -96,9 +96,10 @@ const ItemView = memo(function ItemView({ item }: { readonly item: Item }): Reac
 
 type TableBlock = Extract<Block, { readonly kind: "table" }>;
 
-function Table({ align, head, nodes }: TableBlock): ReactElement {
+function Table({ block }: { readonly block: TableBlock }): ReactElement {
+  const { align, head, nodes } = block;
   const box = useRef<HTMLDivElement>(null);
-  const scrolls = useScrolls(box);
+  const scrolls = useScrolls(box, block);
   return (
     <div
       className="md-table"

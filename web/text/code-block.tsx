@@ -33,7 +33,7 @@ export function CodeBlock({
   const { language, title } = languageOf(info);
   const colored = useColors(language, pieces);
   const code = useRef<HTMLPreElement>(null);
-  const scrolls = useScrolls(code);
+  const scrolls = useScrolls(code, pieces);
   return (
     <div className="md-code">
       <div className="md-code-head">

@@ -48,6 +48,16 @@ export function relativeTime(at: string, now: number, zone?: string): string {
 const dateText = (at: number, parts: Intl.DateTimeFormatOptions, zone: string | undefined): string =>
   new Intl.DateTimeFormat("en-GB", zone === undefined ? parts : { ...parts, timeZone: zone }).format(at);
 
+// Not by `toLocaleTimeString`: the first use in a page takes the browser some ten milliseconds.
+/** A moment where the person is, to the second: "2026-11-24 14:05:09". */
+export function localMoment(at: Date): string {
+  const date = [at.getFullYear(), twoDigits(at.getMonth() + 1), twoDigits(at.getDate())].join("-");
+  return `${date} ${localTime(at)}:${twoDigits(at.getSeconds())}`;
+}
+
+/** The time of day where the person is: "14:05". */
+export const localTime = (at: Date): string => `${twoDigits(at.getHours())}:${twoDigits(at.getMinutes())}`;
+
 const UNITS = ["kB", "MB", "GB", "TB"] as const;
 
 /** A size in bytes: "312 B", "1.5 kB", "24 MB"; a kB has 1,000 bytes. */

@@ -176,6 +176,25 @@ describe.skipIf(hasNoBrowser)("on the page", () => {
       await expect.poll(() => wide.evaluate(({ scrollLeft }) => scrollLeft)).toBeGreaterThan(0);
       expect(await page.locator("pre[tabindex]").count()).toBe(1);
     });
+
+    test("is a stop as soon as the page is too narrow for it, and no longer", async () => {
+      const wide = { width: 1280, height: 800 };
+      await page.setViewportSize(wide);
+      await show(fence("a ".repeat(50)));
+      const stops = page.locator("pre[tabindex]");
+      for (const size of [{ ...wide, width: 400 }, wide, { ...wide, width: 300 }]) {
+        await page.setViewportSize(size);
+        await expect.poll(() => stops.count()).toBe(size === wide ? 0 : 1);
+      }
+      await page.setViewportSize(wide);
+    });
+
+    test("is a stop as soon as it has grown wider than the page", async () => {
+      const begun = "```ts\nconst a = ";
+      await show({ kind: "markdown", text: begun, streaming: true });
+      await show({ kind: "markdown", text: `${begun}${"b + ".repeat(500)}`, streaming: true });
+      await expect.poll(() => page.locator("pre[tabindex]").count()).toBe(1);
+    });
   });
 
   test("links open elsewhere, and images are addresses", async () => {

@@ -1,6 +1,14 @@
 /** How durations, moments, sizes and paths are written. */
 import { describe, expect, test } from "vitest";
-import { byteSize, counted, duration, relativeTime, shortPath } from "../../../web/text/format.ts";
+import {
+  byteSize,
+  counted,
+  duration,
+  localMoment,
+  localTime,
+  relativeTime,
+  shortPath,
+} from "../../../web/text/format.ts";
 
 test.each([
   [-5, "0 s"],
@@ -71,4 +79,9 @@ describe("a path", () => {
     );
     expect(shortPath("a-very-long-name-of-a-file.ts", { limit: 10 })).toBe("a-very-long-name-of-a-file.ts");
   });
+});
+
+test("moments of the person's own clock", () => {
+  const at = new Date(2026, 0, 2, 3, 4, 5);
+  expect([localMoment(at), localTime(at)]).toEqual(["2026-01-02 03:04:05", "03:04"]);
 });
