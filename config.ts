@@ -14,6 +14,13 @@ import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
 
+/**
+ * What a worker does: `conversations` runs the workflows, `requests` commits and asks the model, `tools` runs the tools
+ * of its host.
+ */
+export type WorkerRole = (typeof WORKER_ROLES)[number];
+export const WORKER_ROLES = ["conversations", "requests", "tools"] as const;
+
 export type Config = {
   /** null: no key; see `scriptedModel`. */
   readonly anthropicApiKey: string | null;
@@ -52,8 +59,12 @@ export type Config = {
   readonly temporalUi: boolean;
   /** The task queue of conversations; every process of one installation has the same. */
   readonly taskQueue: string;
-  /** The host whose tools this process runs: the queue `tools:<toolHost>`. */
+  /** Of a worker: the host whose tools it runs, the queue `tools:<toolHost>`. Of the API: that of new conversations. */
   readonly toolHost: string;
+  /** Of the API: the hosts on which people may begin conversations, `toolHost` first. */
+  readonly toolHosts: readonly string[];
+  /** What a worker does; at least one. */
+  readonly workerRoles: ReadonlySet<WorkerRole>;
 };
 
 /** The settings of the API and of a worker: the addresses of both servers are set. */
@@ -88,6 +99,7 @@ export function loadConfig(env: Env): Config {
       `HOST ${e.HOST} can be reached from other machines, and whoever reaches it can run commands here: set API_TOKEN, or leave HOST at 127.0.0.1.`,
     ]);
   }
+  const toolHost = e.TOOL_HOST ?? hostname();
   const modelsFile = e.MODELS_FILE === undefined ? null : resolve(e.MODELS_FILE);
   const scriptedModel =
     e.SCRIPTED_MODEL ?? (e.ANTHROPIC_API_KEY === undefined && e.ANTHROPIC_BASE_URL === undefined);
@@ -111,7 +123,9 @@ export function loadConfig(env: Env): Config {
     restartPolicy: e.RESTART_POLICY,
     temporalUi: e.TEMPORAL_UI,
     taskQueue: e.TASK_QUEUE,
-    toolHost: e.TOOL_HOST ?? hostname(),
+    toolHost,
+    toolHosts: [...new Set([toolHost, ...e.TOOL_HOSTS])],
+    workerRoles: e.WORKER_ROLES,
   };
 }
 
@@ -190,6 +204,15 @@ const boolean = (key: string) => {
     .transform((value) => value === "1" || value === "true");
 };
 
+const list = z.string().transform((text) => text.split(",").map((part) => part.trim()));
+
+const roles = (key: string) => {
+  const error = sentence(key, `some of ${WORKER_ROLES.join(", ")}, with commas between them`);
+  return list
+    .pipe(z.array(z.enum(WORKER_ROLES, { error })))
+    .transform((found): ReadonlySet<WorkerRole> => new Set(found));
+};
+
 const schema = z.object({
   ANTHROPIC_API_KEY: secret("ANTHROPIC_API_KEY").optional(),
   ANTHROPIC_BASE_URL: url("ANTHROPIC_BASE_URL", /^https?$/, "an http(s) address").optional(),
@@ -231,4 +254,6 @@ const schema = z.object({
   TEMPORAL_UI: boolean("TEMPORAL_UI").default(false),
   TASK_QUEUE: name("TASK_QUEUE").default(CONVERSATIONS_QUEUE),
   TOOL_HOST: name("TOOL_HOST").optional(),
+  TOOL_HOSTS: list.pipe(z.array(name("TOOL_HOSTS"))).default([]),
+  WORKER_ROLES: roles("WORKER_ROLES").default(new Set(WORKER_ROLES)),
 });

@@ -1,6 +1,6 @@
 /**
- * Owns: the worker process: it polls for conversations and for the tools of its host. Stateless: any number may
- * run, and any may die (docs/architecture.md).
+ * Owns: the worker process: it polls for conversations, for their requests, and for the tools of its host, as its roles
+ * say. Stateless: any number may run, and any may die (docs/architecture.md, docs/operations.md).
  */
 import {
   DefaultLogger,
@@ -22,9 +22,9 @@ import { requestActivities } from "./activities/requests.ts";
 import { RunningTools } from "./activities/running-tools.ts";
 import { refuseUnsigned } from "./activities/refuse-unsigned.ts";
 import { rowActivities } from "./activities/rows.ts";
-import { toolActivities, toolActivitiesOf } from "./activities/tools.ts";
-import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "./config.ts";
-import { openDatabase } from "./db/connect.ts";
+import { ownTools, toolActivities, toolStops } from "./activities/tools.ts";
+import { ConfigError, loadServiceConfig, WORKER_ROLES, type Env, type ServiceConfig } from "./config.ts";
+import { openDatabase, type Database } from "./db/connect.ts";
 import { listenForOrders } from "./db/orders.ts";
 import { createClient } from "./llm/client.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
@@ -70,45 +70,27 @@ export type RunningWorker = {
 };
 
 /**
- * Connects and polls.
+ * Connects and polls, for each of the worker's roles.
  *
- * @param bundlePath of the workflows (worker/bundle.ts).
+ * @param bundlePath of the workflows (worker/bundle.ts); asked for only where they run
  */
 export async function startWorker(
   config: ServiceConfig,
-  bundlePath: string,
+  bundlePath: () => Promise<string>,
   { shutdownLimit = SHUTDOWN_LIMIT_MS, sandbox = sandboxOfHost }: StartOptions = {},
 ): Promise<RunningWorker> {
+  const { toolHost, taskQueue, workerRoles: roles } = config;
   const connection = await NativeConnection.connect({
     address: config.temporalAddress,
     // Compression takes a twelfth of the server's work, and the messages are a few kilobytes to a server nearby.
     grpcCompression: { codec: "none" },
   });
-  await ensureSearchAttributes(connection, config.temporalNamespace);
+  if (roles.has("conversations")) await ensureSearchAttributes(connection, config.temporalNamespace);
   const db = openDatabase(config.databaseUrl, {
     applicationName: "bedrock worker",
     max: DATABASE_CONNECTIONS,
   });
-  const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
-  const history = new MessageCache(db);
-  const models = new ModelRegistry({
-    ...{ db, client, file: config.models, scripted: config.scriptedModel },
-    warn: (sentence) => console.warn(sentence),
-  });
-  const learned = models.start();
   const liveTexts = new LiveTexts();
-  const limits = { ...DEFAULT_LIMITS, subAgentTimeoutSeconds: config.subAgentTimeoutSeconds };
-  const toolsFor = describeTools(limits);
-  const requests = {
-    ...{ db, history, client, models, toolsFor },
-    requestImages: new RequestImages(db),
-    liveTexts,
-    stallMs: config.llmStallMs,
-  };
-  const lateRuns = new LateRuns(connection);
-  const sinks: InjectedSinks<WorkflowSinks> = {
-    runs: { began: { fn: (run, at) => lateRuns.take(run, at) } },
-  };
   const running = new RunningTools();
   const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];
   const tools = toolActivities({ db, hidden, running, liveTexts });
@@ -120,6 +102,7 @@ export async function startWorker(
     },
     () => liveTexts.tellAllAgain(),
   );
+  const requests = roles.has("requests") ? startRequests(config, db, liveTexts) : null;
   const common = {
     connection,
     namespace: config.temporalNamespace,
@@ -130,43 +113,90 @@ export async function startWorker(
     shutdownGraceTime: SHUTDOWN_GRACE,
     shutdownForceTime: shutdownLimit,
   } satisfies Partial<WorkerOptions>;
-  const workers = await Promise.all([
-    Worker.create({
-      ...common,
-      taskQueue: config.taskQueue,
-      workflowBundle: { codePath: bundlePath },
-      activities: {
-        ...rowActivities({ db, history, models, toolsFor, limits }),
-        ...requestActivities(requests),
-        ...toolActivitiesOf(config.toolHost, tools, { db, running }),
-      },
-      sinks,
-      maxCachedWorkflows: CACHED_WORKFLOWS,
-      workflowThreadPoolSize: WORKFLOW_THREADS,
-      maxConcurrentWorkflowTaskPolls: POLLS,
-      maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
-      // The conversations of a worker that died must not wait for it (docs/temporal.md).
-      stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
-    }),
-    Worker.create({
-      ...common,
-      taskQueue: toolsQueue(config.toolHost),
-      activities: { ...tools, ...hostActivities(config.toolHost, sandbox) },
-    }),
-  ]);
+  const onConversations: WorkerOptions[] =
+    roles.has("conversations") || requests !== null
+      ? [
+          {
+            ...common,
+            taskQueue,
+            // Without requests only the local activity: nothing that is on the queue may be taken and not be done.
+            enableNonLocalActivities: requests !== null,
+            activities: {
+              ...toolStops({ db, running }),
+              ...(requests === null ? {} : requests.activities),
+              ...ownTools(roles.has("tools") ? toolHost : null, tools),
+            },
+            ...(roles.has("conversations") ? workflowOptions(await bundlePath(), connection) : {}),
+          },
+        ]
+      : [];
+  const onHost: WorkerOptions[] = roles.has("tools")
+    ? [
+        {
+          ...common,
+          taskQueue: toolsQueue(toolHost),
+          activities: { ...tools, ...hostActivities(toolHost, sandbox) },
+        },
+      ]
+    : [];
+  const workers = await Promise.all([...onConversations, ...onHost].map((each) => Worker.create(each)));
   // The models' limits must be known before the worker polls: conversations are counted by them.
-  await learned;
+  await requests?.learned;
   const shutdown = (): void => {
     for (const worker of workers) if (worker.getState() === "RUNNING") worker.shutdown();
   };
   // If one worker ends, it stops the other: a process with only one of them would look alive but could not work.
   const done = Promise.all(workers.map((worker) => worker.run().finally(shutdown)))
-    .finally(() => models.stop())
+    .finally(() => requests?.stop())
     .finally(() => orders.close())
     .finally(() => db.close())
     .finally(() => connection.close())
     .then(() => undefined);
   return { done, stop: () => (shutdown(), done) };
+}
+
+/** What commits and asks the model, and how its registry of models is ended. */
+function startRequests(config: ServiceConfig, db: Database, liveTexts: LiveTexts) {
+  const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
+  const history = new MessageCache(db);
+  const models = new ModelRegistry({
+    ...{ db, client, file: config.models, scripted: config.scriptedModel },
+    warn: (sentence) => console.warn(sentence),
+  });
+  const learned = models.start();
+  const limits = { ...DEFAULT_LIMITS, subAgentTimeoutSeconds: config.subAgentTimeoutSeconds };
+  const toolsFor = describeTools(limits);
+  const requests = {
+    ...{ db, history, client, models, toolsFor },
+    requestImages: new RequestImages(db),
+    liveTexts,
+    stallMs: config.llmStallMs,
+  };
+  return {
+    activities: {
+      ...rowActivities({ db, history, models, toolsFor, limits }),
+      ...requestActivities(requests),
+    },
+    learned,
+    stop: () => models.stop(),
+  };
+}
+
+function workflowOptions(codePath: string, connection: NativeConnection) {
+  const lateRuns = new LateRuns(connection);
+  const sinks: InjectedSinks<WorkflowSinks> = {
+    runs: { began: { fn: (run, at) => lateRuns.take(run, at) } },
+  };
+  return {
+    workflowBundle: { codePath },
+    sinks,
+    maxCachedWorkflows: CACHED_WORKFLOWS,
+    workflowThreadPoolSize: WORKFLOW_THREADS,
+    maxConcurrentWorkflowTaskPolls: POLLS,
+    maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
+    // The conversations of a worker that died must not wait for it (docs/temporal.md).
+    stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT_MS,
+  } satisfies Partial<WorkerOptions>;
 }
 
 /** The process: from its settings to its end. */
@@ -183,17 +213,14 @@ export async function main(env: Env): Promise<void> {
 
 async function work(config: ServiceConfig): Promise<void> {
   Runtime.install({ logger: new DefaultLogger("WARN", log), shutdownSignals: [] });
-  const bundle = await ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => console.log(line));
-  const worker = await startWorker(config, bundle);
+  const worker = await startWorker(config, () =>
+    ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => console.log(line)),
+  );
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
-  console.log(`worker ready, tools of ${config.toolHost}`);
+  console.log(`worker ready: ${sayRoles(config)}`);
   // Activities that need the sandbox wait for the same probe; polling does not wait for it.
-  const sandbox = await sandboxOfHost();
-  if (sandbox.kind === "unavailable")
-    console.warn(`Warning: every conversation is Unrestricted here. ${sandbox.reason}`);
-  if (sandbox.kind === "unknown")
-    console.warn(`Warning: no conversation can be created here. ${sandbox.reason}`);
+  if (config.workerRoles.has("tools")) await warnOfSandbox();
   try {
     await worker.done;
   } catch (error) {
@@ -202,6 +229,19 @@ async function work(config: ServiceConfig): Promise<void> {
     // disk that does not answer, and heartbeats for the activity would continue meanwhile.
     process.kill(process.pid, "SIGKILL");
   }
+}
+
+const sayRoles = ({ workerRoles, toolHost }: ServiceConfig): string =>
+  WORKER_ROLES.filter((role) => workerRoles.has(role))
+    .map((role) => (role === "tools" ? `tools of ${toolHost}` : role))
+    .join(", ");
+
+async function warnOfSandbox(): Promise<void> {
+  const sandbox = await sandboxOfHost();
+  if (sandbox.kind === "unavailable")
+    console.warn(`Warning: every conversation is Unrestricted here. ${sandbox.reason}`);
+  if (sandbox.kind === "unknown")
+    console.warn(`Warning: no conversation can be created here. ${sandbox.reason}`);
 }
 
 /** The tools' worker has no workflows on purpose, so this warning is dropped. */

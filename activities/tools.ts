@@ -37,23 +37,31 @@ export function toolActivities(deps: ToolDependencies): ToolActivities {
   };
 }
 
-/** The same activity on the queue that workers of all hosts poll, and the short way to stop tools. */
-export function toolActivitiesOf(
-  host: string,
+/**
+ * The same activity on the queue that workers of all hosts poll.
+ *
+ * @param host null: this worker runs no tools
+ */
+export const ownTools = (
+  host: string | null,
   tools: ToolActivities,
-  { db, running }: Pick<ToolDependencies, "db" | "running">,
-): Pick<ConversationActivities, "executeTool" | "stopTools"> {
-  return {
-    executeTool: (input) =>
-      input.config.host === host ? tools.executeTool(input) : Promise.resolve({ kind: "other_host" }),
-    stopTools: ({ tools }) => {
-      running.stop(tools);
-      // Tools may run in other workers. Where this does not reach them, the server's cancel does, a little later.
-      void sendOrder(db, { kind: "stop_tools", tools }).catch(() => undefined);
-      return Promise.resolve();
-    },
-  };
-}
+): Pick<ConversationActivities, "executeTool"> => ({
+  executeTool: (input) =>
+    input.config.host === host ? tools.executeTool(input) : Promise.resolve({ kind: "other_host" }),
+});
+
+/** The short way to stop tools: at once in this process, by an order in the others. */
+export const toolStops = ({
+  db,
+  running,
+}: Pick<ToolDependencies, "db" | "running">): Pick<ConversationActivities, "stopTools"> => ({
+  stopTools: ({ tools }) => {
+    running.stop(tools);
+    // Tools may run in other workers. Where this does not reach them, the server's cancel does, a little later.
+    void sendOrder(db, { kind: "stop_tools", tools }).catch(() => undefined);
+    return Promise.resolve();
+  },
+});
 
 /** Runs the tool, bounded. An abort of its signal stops it; its outcome is then `interrupted`. */
 async function execute(

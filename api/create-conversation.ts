@@ -9,6 +9,7 @@ import type { Deps } from "./deps.ts";
 import { newId } from "./ids.ts";
 import { handOver, inheritanceFrom } from "./inheritance.ts";
 import { notFound, Problem, unavailable } from "./problem.ts";
+import { toolHostOf } from "./tool-hosts.ts";
 import { invalidRequest } from "./router.ts";
 import { awaitProjection } from "./projection.ts";
 import { readImages } from "./images.ts";
@@ -54,7 +55,7 @@ export async function createConversation(
 }
 
 async function createInputOf(deps: Deps, id: string, wanted: NewConversation): Promise<CreateInput> {
-  const { workflows, scripted, toolHost, defaultModel } = deps;
+  const { workflows, scripted, defaultModel } = deps;
   const { continuedFrom } = wanted;
   if (scripted && wanted.model !== undefined && wanted.model !== defaultModel) {
     const message = `Without a key of a provider there is only ${defaultModel}.`;
@@ -66,7 +67,10 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
       ? null
       : await inheritanceFrom(deps, earlier, continuedFrom);
   // A directory belongs to a host: without a `cwd` the new conversation lives on the host of the earlier one.
-  const host = wanted.cwd === undefined && earlier !== null ? earlier.host : toolHost;
+  const host =
+    wanted.host === undefined && wanted.cwd === undefined && earlier !== null
+      ? earlier.host
+      : toolHostOf(deps, wanted.host);
   const directory = absolute(wanted.cwd ?? earlier?.cwd);
   const [cwd, sandbox] = await Promise.all([existing(deps, host, directory), workflows.sandboxOf(host)]);
   // Nothing may be concluded from it: an Unrestricted conversation is Unrestricted for as long as it lives.

@@ -21,8 +21,10 @@ export type Deps = {
   readonly defaultModel: string;
   /** The answers come from the built-in scripted model. */
   readonly scripted: boolean;
-  /** The host on which new conversations live. */
+  /** The host of a new conversation that names none. */
   readonly toolHost: string;
+  /** All hosts on which new conversations may live, `toolHost` first. */
+  readonly toolHosts: readonly string[];
   /** The address that the server listens on. */
   readonly host: string;
   /** null: no token is required. */

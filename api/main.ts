@@ -48,6 +48,7 @@ async function run(config: ServiceConfig): Promise<void> {
     defaultModel: config.model,
     scripted: config.scriptedModel,
     toolHost: config.toolHost,
+    toolHosts: config.toolHosts,
     host: config.host,
     apiToken: config.apiToken,
     payloadKey: config.payloadKey,

@@ -19,6 +19,7 @@ import { insistent } from "./insist.ts";
 import { outcomeOf } from "../client/outcome.ts";
 import { isWorking } from "../machine/conversation.ts";
 import { LinkWatch } from "./link-watch.ts";
+import type { Place } from "./place.ts";
 import { Printer } from "./printer.ts";
 import { conversationOf } from "./server.ts";
 import { Terminal, type Output, type ProcessStreams } from "./terminal.ts";
@@ -26,8 +27,7 @@ import { Terminal, type Output, type ProcessStreams } from "./terminal.ts";
 export type ChatFlags = {
   /** Null: a new conversation. */
   readonly conversation: string | null;
-  readonly cwd: string;
-  readonly model: string | null;
+  readonly place: Place;
   /** Seconds for which the server may be away where nobody is at the terminal. */
   readonly patience: number;
 };
@@ -55,9 +55,9 @@ export async function chat(streams: ProcessStreams, server: Server, flags: ChatF
   }
 }
 
-function conversationFor(calls: Calls, { conversation, cwd, model }: ChatFlags): Promise<Conversation> {
+function conversationFor(calls: Calls, { conversation, place }: ChatFlags): Promise<Conversation> {
   if (conversation !== null) return conversationOf(calls, conversation);
-  return makeConversation(calls, { id: newId(), cwd, ...(model === null ? {} : { model }) });
+  return makeConversation(calls, { id: newId(), ...place });
 }
 
 class Chat {

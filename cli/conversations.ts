@@ -69,6 +69,7 @@ const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ");
 
 export type NewOptions = {
   readonly cwd: string | null;
+  readonly host: string | null;
   readonly model: string | null;
   readonly title: string | null;
   /** The conversation that it continues. */
@@ -78,11 +79,12 @@ export type NewOptions = {
 };
 
 export async function create({ terminal, calls, isJson }: Context, options: NewOptions): Promise<void> {
-  const { cwd, model, title, continues, seed } = options;
+  const { cwd, host, model, title, continues, seed } = options;
   const from = continues === null ? null : (await conversationOf(calls, continues)).id;
   const json = {
     id: newId(),
     ...(cwd === null ? (from === null ? { cwd: process.cwd() } : {}) : { cwd }),
+    ...(host === null ? {} : { host }),
     ...(model === null ? {} : { model }),
     ...(title === null ? {} : { title }),
     ...(from === null ? {} : { continuedFrom: { id: from, seed } }),

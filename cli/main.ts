@@ -8,6 +8,7 @@ import { EXIT, exitCodeOf, UsageError, type ExitCode } from "./exit-codes.ts";
 import type { Ask, OnApproval } from "./follow.ts";
 import { insistent } from "./insist.ts";
 import { collected, eventNumber, positive } from "./options.ts";
+import { placeOf, withPlace, type Place } from "./place.ts";
 import type { Format } from "./run.ts";
 import { serverOf, type Env } from "./server.ts";
 import { Terminal, type ProcessStreams } from "./terminal.ts";
@@ -146,51 +147,41 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
       end(await stop(terminal, env));
     });
 
-  withFollowing(program.command("run"))
+  withPlace(withFollowing(program.command("run")))
     .summary("one prompt: streams, ends")
     .description(
       "Sends a prompt, prints what the agent says, and ends when it is done. Ctrl-C stops the agent.",
     )
     .argument("<prompt...>", '"-" stands for standard input')
     .option("-c, --conversation <id>", "in this conversation; a new one unless given")
-    .option("--cwd <directory>", "of a new conversation", process.cwd())
-    .option("--model <id>", "of a new conversation")
     .option("--image <file>", "adds an image; may be repeated", collected, [])
     .action(
       async (
         words: string[],
-        flags: FollowingFlags & {
-          readonly conversation?: string;
-          readonly cwd: string;
-          readonly model?: string;
-          readonly image: readonly string[];
-        },
+        flags: FollowingFlags &
+          Place & {
+            readonly conversation?: string;
+            readonly image: readonly string[];
+          },
       ) => {
         const { run } = await import("./run.ts");
-        const { conversation = null, model = null, cwd, image: images } = flags;
+        const { conversation = null, image: images } = flags;
         const prompt = await promptOf(words, streams);
-        const options = { ...following(flags), prompt, conversation, cwd, model, images };
+        const options = { ...following(flags), prompt, conversation, place: placeOf(flags), images };
         end(await run(terminal, serverOf(env), options));
       },
     );
 
-  program
-    .command("chat")
+  withPlace(program.command("chat"))
     .summary("many prompts, line by line")
     .argument("[id]", "a conversation; a new one unless given")
-    .option("--cwd <directory>", "of a new conversation", process.cwd())
-    .option("--model <id>", "of a new conversation")
     .option("--patience <seconds>", "without a terminal: how long the server may be away", positive, PATIENCE)
-    .action(
-      async (
-        id: string | undefined,
-        flags: { readonly cwd: string; readonly model?: string; readonly patience: number },
-      ) => {
-        const { chat } = await import("./chat.ts");
-        const { cwd, model = null, patience } = flags;
-        end(await chat(streams, serverOf(env), { conversation: id ?? null, cwd, model, patience }));
-      },
-    );
+    .action(async (id: string | undefined, flags: Place & { readonly patience: number }) => {
+      const { chat } = await import("./chat.ts");
+      const { patience } = flags;
+      const place = placeOf(flags);
+      end(await chat(streams, serverOf(env), { conversation: id ?? null, place, patience }));
+    });
 
   withFollowing(program.command("attach"))
     .summary("follows a conversation until its run ends")
@@ -221,6 +212,7 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
     .command("new")
     .summary("makes a conversation, prints its id")
     .option("--cwd <directory>", "where it works; this directory unless given")
+    .option("--host <name>", "the tool host that has the directory")
     .option("--model <id>")
     .option("--title <text>")
     .option("--continue <id>", "goes on from a conversation whose context is used up")
@@ -230,6 +222,7 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
       async (
         flags: OutputFlags & {
           readonly cwd?: string;
+          readonly host?: string;
           readonly model?: string;
           readonly title?: string;
           readonly continue?: string;
@@ -237,8 +230,9 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
         },
       ) => {
         const { create } = await import("./conversations.ts");
-        const { cwd = null, model = null, title = null, continue: continues = null, summary: seed } = flags;
-        await create(context(flags), { cwd, model, title, continues, seed });
+        const { cwd = null, host = null, model = null, title = null } = flags;
+        const { continue: continues = null, summary: seed } = flags;
+        await create(context(flags), { cwd, host, model, title, continues, seed });
       },
     );
 

@@ -14,6 +14,7 @@ import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { follow, type Ask, type Followed, type OnApproval } from "./follow.ts";
 import { readImage } from "./images.ts";
 import { insistent } from "./insist.ts";
+import type { Place } from "./place.ts";
 import { Printer } from "./printer.ts";
 import { conversationOf } from "./server.ts";
 import type { Terminal } from "./terminal.ts";
@@ -34,8 +35,7 @@ export type RunFlags = FollowFlags & {
   readonly prompt: string;
   /** Null: a new conversation. */
   readonly conversation: string | null;
-  readonly cwd: string;
-  readonly model: string | null;
+  readonly place: Place;
   readonly images: readonly string[];
 };
 
@@ -83,11 +83,11 @@ function send(
   calls: Calls,
   terminal: Terminal,
   message: Message,
-  { conversation: given, cwd, model, patience }: RunFlags,
+  { conversation: given, place, patience }: RunFlags,
 ): Sending {
   const insisting = (doubt: string) => insistent(calls, { terminal, patience: patience * 1000, doubt });
   if (given === null) {
-    const json = { id: newId(), cwd, message, ...(model === null ? {} : { model }) };
+    const json = { id: newId(), ...place, message };
     const doubt = `If it has begun all the same, it goes on. Look with: bedrock attach ${json.id}`;
     return { id: json.id, sent: makeConversation(insisting(doubt), json) };
   }

@@ -33,6 +33,8 @@ export const UPDATE_DEADLINE_MS = STOP_BEFORE_REMOVAL_MS + 7_000;
 /** Many requests to a tool host wait for one another: 50 of them take 3 s on a small machine. */
 export const HOST_START_TIMEOUT_MS = 4_000;
 export const HOST_RUN_TIMEOUT_MS = 4_000;
+/** A call that has waited so long for its host asks whether the host is there. */
+export const HOST_PATIENCE_MS = 2_000;
 export const HOST_DEADLINE_MS = HOST_START_TIMEOUT_MS + HOST_RUN_TIMEOUT_MS;
 
 /** The API answers every request within this time: one request to a host, then one update. */

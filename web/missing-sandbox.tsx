@@ -15,10 +15,3 @@ export function MissingSandbox({ sandbox }: { readonly sandbox: Sandbox }) {
     </p>
   );
 }
-
-/** What the server last knew of the host of new conversations; null: nothing. Needs no token. */
-export async function sandboxOfHost(): Promise<Sandbox | null> {
-  const response = await fetch("/healthz");
-  const { sandbox } = (await response.json()) as { readonly sandbox: Sandbox | null };
-  return sandbox;
-}

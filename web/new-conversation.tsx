@@ -4,7 +4,7 @@ import type { Conversation } from "../client/index.ts";
 import { readImages, readText, writeImages, writeText, type DraftImage } from "./drafts.ts";
 import { ACCEPTED, chooseImages, Thumbnails } from "./images.tsx";
 import { MAIN } from "./focus.ts";
-import { MissingSandbox, sandboxOfHost } from "./missing-sandbox.tsx";
+import { MissingSandbox } from "./missing-sandbox.tsx";
 import { conversationRoute, navigate } from "./route.ts";
 import { EXPLANATION, FIRST_TRIALS, TRIALS } from "./scripted-banner.tsx";
 import { useSession } from "./session.tsx";
@@ -17,6 +17,14 @@ type Model = {
   readonly name: string;
   readonly default: boolean;
   readonly scripted: boolean;
+};
+
+/** A host on which tools run. */
+type Host = {
+  readonly name: string;
+  readonly default: boolean;
+  /** null: nothing is known of it. */
+  readonly sandbox: Conversation["sandbox"] | null;
 };
 
 const DIRECTORY = "bedrock.directory";
@@ -36,7 +44,10 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
   const [isBusy, setBusy] = useState(false);
   const options = useId();
   const field = useRef<HTMLInputElement>(null);
-  const [sandbox, setSandbox] = useState<Conversation["sandbox"] | null>(null);
+  const [hosts, setHosts] = useState<readonly Host[]>([]);
+  const [host, setHost] = useState("");
+  const sandbox =
+    hosts.find(({ name, default: isDefault }) => (host === "" ? isDefault : name === host))?.sandbox ?? null;
   const isScripted = models.some((one) => one.default && one.scripted);
   const isFirst = models.length > 0 && list.isLoaded && list.conversations.size === 0;
   const trials = isScripted ? TRIALS : isFirst ? FIRST_TRIALS : [];
@@ -46,12 +57,16 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
       (answer) => setModels(answer.models),
       () => undefined,
     );
-    sandboxOfHost().then(setSandbox, () => undefined);
+    call((routes) => routes.hosts.$get()).then(
+      (answer) => setHosts(answer.hosts),
+      () => undefined,
+    );
   }, [call]);
 
   useEffect(() => {
     let isWanted = true;
-    call((routes) => routes.directories.$get({ query: { path: directory } })).then(
+    const query = { path: directory, host };
+    call((routes) => routes.directories.$get({ query })).then(
       ({ directories }) => {
         if (!isWanted) return;
         setFound(directories);
@@ -64,7 +79,7 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
     return () => {
       isWanted = false;
     };
-  }, [call, directory]);
+  }, [call, directory, host]);
 
   useEffect(() => {
     void readImages(DRAFT).then((kept) => setImages((added) => [...kept, ...added]));
@@ -88,7 +103,11 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
     setBusy(true);
     setProblem(null);
     try {
-      const where = { cwd: directory, ...(model === "" ? {} : { model }) };
+      const where = {
+        cwd: directory,
+        ...(host === "" ? {} : { host }),
+        ...(model === "" ? {} : { model }),
+      };
       const id = await startConversation(session, where, first);
       localStorage.setItem(DIRECTORY, directory);
       navigate(conversationRoute(id));
@@ -137,6 +156,18 @@ export function NewConversation({ onOpenList }: { readonly onOpenList: () => voi
               </button>
             ))}
           </div>
+        )}
+        {hosts.length > 1 && (
+          <>
+            <label htmlFor="host">Host</label>
+            <select id="host" value={host} onChange={(event) => setHost(event.target.value)}>
+              {hosts.map(({ name, default: isDefault }) => (
+                <option key={name} value={isDefault ? "" : name}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </>
         )}
         <label htmlFor="directory">Directory</label>
         <input

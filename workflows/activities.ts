@@ -59,6 +59,13 @@ export const toolsOn = (host: string): ActivityInterfaceFor<ToolActivities> =>
 
 /** Asks a host what it can enforce now. A host that does not answer is `unknown`; only a cancel rejects. */
 export async function sandboxOf(host: string): Promise<Sandbox> {
+  return (await askHost(host)) ?? { kind: "unknown", reason: noWorkerOf(host) };
+}
+
+export const noWorkerOf = (host: string): string => `No worker answers for the tools of ${host}.`;
+
+/** What the host can enforce now; null: none of its workers answers. Only a cancel rejects. */
+export async function askHost(host: string): Promise<Sandbox | null> {
   const { describeHost } = proxyActivities<HostActivities>({
     taskQueue: toolsQueue(host),
     scheduleToStartTimeout: HOST_START_TIMEOUT_MS,
@@ -70,7 +77,7 @@ export async function sandboxOf(host: string): Promise<Sandbox> {
     return (await trusted(describeHost)({ host })).sandbox;
   } catch (error) {
     if (isCancellation(error)) throw error;
-    return { kind: "unknown", reason: `No worker answers for the tools of ${host}.` };
+    return null;
   }
 }
 

@@ -66,7 +66,7 @@ export class Session {
   readonly #committer: Committer;
   readonly #subAgents: SubAgents;
   readonly #visibility: Visibility;
-  readonly #tools = new ToolHost();
+  readonly #tools = new ToolHost((text) => void this.apply({ kind: "noted", text }));
   readonly #inFlight: InFlight;
   readonly recent: RecentMessages;
   readonly createdAt: string | null;

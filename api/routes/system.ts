@@ -5,8 +5,9 @@ import { Problem } from "../problem.ts";
 import type { DatabaseProbe } from "../database-probe.ts";
 import { createRouter } from "../router.ts";
 import { sandbox } from "../schemas/conversation.ts";
-import { text } from "../schemas/common.ts";
+import { parameter, text } from "../schemas/common.ts";
 import { problems, problemsOfProbe } from "../schemas/problem.ts";
+import { toolHostOf } from "../tool-hosts.ts";
 
 const listModels = createRoute({
   method: "get",
@@ -42,6 +43,30 @@ const listModels = createRoute({
   },
 });
 
+const listHosts = createRoute({
+  method: "get",
+  path: "/api/hosts",
+  operationId: "listHosts",
+  tags: ["Directories"],
+  summary: "List tool hosts",
+  description:
+    "Those on which a conversation can begin, the default one first. `sandbox` is what was last known of each; null: none of its workers has answered yet.",
+  responses: {
+    200: {
+      description: "The hosts.",
+      content: {
+        "application/json": {
+          schema: z.object({
+            hosts: z.array(z.object({ name: z.string(), default: z.boolean(), sandbox: sandbox.nullable() })),
+          }),
+          example: { hosts: [{ name: "build-1", default: true, sandbox: { kind: "available", abi: 7 } }] },
+        },
+      },
+    },
+    ...problems(),
+  },
+});
+
 const listDirectories = createRoute({
   method: "get",
   path: "/api/directories",
@@ -51,7 +76,10 @@ const listDirectories = createRoute({
   description:
     "Directories on the tool host that begin with `path`. Without a path: the home directory of the tools' user.",
   request: {
-    query: z.object({ path: text.default("").openapi({ example: "/home/me/a" }) }),
+    query: z.object({
+      path: text.default("").openapi({ example: "/home/me/a" }),
+      host: parameter(text.optional()).openapi({ description: "A tool host; the default one unless given." }),
+    }),
   },
   responses: {
     200: {
@@ -121,7 +149,7 @@ const metrics = createRoute({
 });
 
 export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
-  const { models, defaultModel, workflows, toolHost } = deps;
+  const { models, defaultModel, workflows, toolHost, toolHosts } = deps;
 
   const databaseMissing = async (): Promise<"postgres"[]> =>
     (await probe.check()) === "answers" ? [] : ["postgres"];
@@ -134,8 +162,17 @@ export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
       const shown = offered.map((model) => ({ ...model, default: model.id === defaultModel }));
       return c.json({ models: shown }, 200);
     })
+    .openapi(listHosts, async (c) => {
+      const hosts = toolHosts.map(async (name) => ({
+        name,
+        default: name === toolHost,
+        sandbox: await workflows.lastSandboxOf(name),
+      }));
+      return c.json({ hosts: await Promise.all(hosts) }, 200);
+    })
     .openapi(listDirectories, async (c) => {
-      const directories = await workflows.listDirectories(toolHost, c.req.valid("query").path);
+      const { host, path } = c.req.valid("query");
+      const directories = await workflows.listDirectories(toolHostOf(deps, host), path);
       return c.json({ directories }, 200);
     })
     .openapi(health, async (c) =>

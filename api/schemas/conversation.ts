@@ -123,6 +123,10 @@ export const newConversation = z
       description: "An absolute path of a directory on the tool host. May be left out with `continuedFrom`.",
       example: "/home/me/app",
     }),
+    host: text.optional().openapi({
+      description:
+        "The tool host that has the directory, by its name: one of `/api/hosts`. The default one unless given; without a `cwd`, the host of the conversation that it goes on from.",
+    }),
     id: clientId("A new UUIDv7 unless given.").optional(),
     model: z
       .string()

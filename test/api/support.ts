@@ -114,6 +114,7 @@ function apiOn(
     db,
     workflows,
     toolHost,
+    toolHosts: [toolHost],
     hub,
     streams: { send: (order) => sendOrder(db, order), onOrder: notifications.onOrder },
     models: () => Promise.resolve(models),

@@ -81,7 +81,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   defer(() => rm(cwd, { recursive: true, force: true }));
   const sandbox = options.hasSandbox === false ? NO_SANDBOX : await sandboxOfHost();
   const start = async (): Promise<RunningWorker> => {
-    const worker = await startWorker(config, inject("bundlePath"), {
+    const worker = await startWorker(config, () => Promise.resolve(inject("bundlePath")), {
       shutdownLimit: SHUTDOWN_LIMIT_MS,
       ...(options.hasSandbox === false ? { sandbox: () => Promise.resolve(sandbox) } : {}),
     });
