@@ -1,4 +1,5 @@
 /** Owns: the activities that read and write a conversation's rows and have no other effect; all may be repeated. */
+import { takeBackOrder } from "../db/claims.ts";
 import { commitAndRead } from "../db/commit.ts";
 import type { Database } from "../db/connect.ts";
 import { deleteConversation } from "../db/conversations.ts";
@@ -15,7 +16,10 @@ import { withLease } from "./lease.ts";
 import { orRefused } from "./refused-commit.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 
-type RowActivities = Pick<ConversationActivities, "load" | "commit" | "messageExists" | "remove">;
+type RowActivities = Pick<
+  ConversationActivities,
+  "load" | "commit" | "takeBack" | "messageExists" | "remove"
+>;
 
 export type RowDependencies = {
   readonly db: Database;
@@ -52,6 +56,7 @@ export function rowActivities(deps: RowDependencies): RowActivities {
         if (value !== null && outcomeOf(value.conversation.state) !== null) history.forget(conversationId);
         return committed;
       }),
+    takeBack: ({ conversationId, claim }) => withLease(() => takeBackOrder(db, conversationId, claim)),
     messageExists: ({ conversationId, messageId }) => withLease(() => isTaken(db, conversationId, messageId)),
     remove: ({ conversationId, createdAt }) =>
       withLease(async (lease) => {

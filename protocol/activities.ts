@@ -2,7 +2,7 @@
  * Owns: what workflows may ask of activities, as types only: no implementation reaches the workflow bundle.
  * Every activity that performs an effect first commits the revisions that it is given (docs/architecture.md, rule 1).
  */
-import type { Committed, Packed, RowVersion } from "./commit.ts";
+import type { Claim, Committed, Packed, RowVersion } from "./commit.ts";
 import type { Context } from "../machine/context.ts";
 import type { Conversation, Mode, Sandbox, ToolCall } from "../machine/conversation.ts";
 import type { ConversationEvent } from "../machine/event.ts";
@@ -97,6 +97,11 @@ export interface ConversationActivities {
   executeTool(input: ToolInput): Promise<Performed<ToolEvent> | { readonly kind: "other_host" }>;
   /** Aborts these tools, in whichever worker they run. Does not wait until they have ended. */
   stopTools(input: { readonly tools: readonly ToolToStop[] }): Promise<void>;
+  /**
+   * Takes back the order before this claim's, which was lost. true: no worker had begun it, and none will, so the
+   * operation may be ordered again, after this claim.
+   */
+  takeBack(input: { readonly conversationId: string; readonly claim: Claim }): Promise<boolean>;
   /** Whether the conversation already has this message id: an operator's signal may bring an old one. */
   messageExists(input: { readonly conversationId: string; readonly messageId: string }): Promise<boolean>;
   /** Deletes the rows, children included, of the conversation with this id and `createdAt`; null: any `createdAt`. */

@@ -44,6 +44,7 @@ export const { requestLlm, requestContinuation, executeTool } =
 const idempotent = proxyActivities<ConversationActivities>(IDEMPOTENT);
 export const load = trusted(idempotent.load);
 export const commit = trusted(idempotent.commit);
+export const takeBack = trusted(idempotent.takeBack);
 export const messageExists = trusted(idempotent.messageExists);
 export const remove = trusted(idempotent.remove);
 

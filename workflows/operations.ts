@@ -7,7 +7,10 @@ import {
   ApplicationFailure,
   CancellationScope,
   isCancellation,
+  patched,
   sleep,
+  TimeoutFailure,
+  uuid4,
 } from "@temporalio/workflow";
 import type { EffectInput, Performed, RequestEvent, ToolEvent } from "../protocol/activities.ts";
 import type { Operation } from "../machine/effect.ts";
@@ -15,10 +18,16 @@ import type { ConversationEvent } from "../machine/event.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { namesOf } from "../machine/wording.ts";
 import { isUnsigned } from "../protocol/unsigned.ts";
-import { reasonIn, requestContinuation, requestLlm } from "./activities.ts";
+import { reasonIn, requestContinuation, requestLlm, takeBack } from "./activities.ts";
 import { refusalIn, type Committer } from "./committer.ts";
 import type { SubAgents } from "./sub-agents.ts";
 import type { ToolHost } from "./tool-host.ts";
+
+/** How often an order of one operation is taken back. Each takes seconds: there are not so many workers without ears. */
+const TAKEN_BACK = 10;
+
+/** An operation that must not run twice. */
+type Once = { readonly conversationId: string; readonly operationId: string };
 
 /** What an operation needs from its conversation while it runs. */
 export type Surroundings = {
@@ -112,6 +121,7 @@ export async function perform(
         committer,
         (input) => tools.execute({ ...input, config, operationId, call, mode }, committer),
         () => interrupted(operationId),
+        { conversationId: config.id, operationId },
       );
     }
     case "schedule_retry":
@@ -132,13 +142,17 @@ export async function perform(
 /**
  * Calls an activity that commits first. If it could not commit, it has not started, so it may be called again once
  * Postgres answers. If it ended without an answer in any other way, it is lost.
+ *
+ * @param once the operation, if it must not run twice; null: the machine repeats it when it was lost
  */
 async function commitThenRun<E extends ConversationEvent>(
   scope: CancellationScope,
   committer: Committer,
   call: (input: EffectInput) => Promise<Performed<E>>,
   lost: (problem: string | null) => E,
+  once: Once | null = null,
 ): Promise<E> {
+  let takenBack = 0;
   for (let dispatchAttempt = 0; ; dispatchAttempt++) {
     try {
       while (!committer.hasRoom) await committer.flush();
@@ -166,8 +180,43 @@ async function commitThenRun<E extends ConversationEvent>(
         committer.refuse(refusal);
         return lost(null);
       }
+      const mayBeTaken = once !== null && takenBack < TAKEN_BACK && error.cause instanceof TimeoutFailure;
+      if (
+        mayBeTaken &&
+        patched("take back") &&
+        (await isTakenBack(scope, committer, once, dispatchAttempt))
+      ) {
+        takenBack++;
+        // The order that took it back is not performed.
+        dispatchAttempt++;
+        continue;
+      }
       return lost(error.cause instanceof ApplicationFailure ? reasonIn(error.cause) : null);
     }
+  }
+}
+
+/**
+ * Whether an order that timed out was not begun: it was given to a worker that was cut off, frozen or killed before it
+ * had it. Then nobody begins it any more.
+ */
+async function isTakenBack(
+  scope: CancellationScope,
+  committer: Committer,
+  { conversationId, operationId }: Once,
+  dispatchAttempt: number,
+): Promise<boolean> {
+  const { restarts } = committer;
+  const claim = { operationId, dispatchAttempt: dispatchAttempt + 1, by: uuid4(), restarts };
+  try {
+    return await scope.run(async () => {
+      // The row waits for the operation from here on.
+      await committer.flush();
+      return takeBack({ conversationId, claim });
+    });
+  } catch (error) {
+    if (isCancellation(error)) return false;
+    throw error;
   }
 }
 

@@ -41,7 +41,7 @@ export type Requests = {
   ) => Promise<Response>;
 };
 
-const requestsBy = (get: Requests["get"]): Requests => ({
+export const requestsBy = (get: Requests["get"]): Requests => ({
   get,
   send: (method, path, body, headers = {}) =>
     get(path, {

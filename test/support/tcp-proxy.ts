@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 
 export type TcpProxy = {
-  /** The port on 127.0.0.1. */
+  /** The port on 127.0.0.1, or on the address that was asked for. */
   readonly port: number;
   /** That are open. */
   readonly connections: number;
@@ -22,7 +22,15 @@ export type TcpProxy = {
 
 type Pair = { readonly client: Socket; readonly server: Socket };
 
-export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
+/**
+ * @param address of this machine on which it listens
+ * @param wanted the port; 0: any free one
+ */
+export async function startProxy(
+  target: NetConnectOpts,
+  address = "127.0.0.1",
+  wanted = 0,
+): Promise<TcpProxy> {
   const pairs = new Set<Pair>();
   /** Of `pairs`: nothing joins them again. */
   const stranded = new WeakSet<Pair>();
@@ -52,7 +60,7 @@ export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
     else part(pair);
   });
   const listen = async (port: number) => {
-    listener.listen(port, "127.0.0.1");
+    listener.listen(port, address);
     await once(listener, "listening");
   };
   const cut = async () => {
@@ -63,7 +71,7 @@ export async function startProxy(target: NetConnectOpts): Promise<TcpProxy> {
     await closed;
   };
 
-  await listen(0);
+  await listen(wanted);
   const { port } = listener.address() as AddressInfo;
   return {
     port,

@@ -1,4 +1,4 @@
-/** Owns: a worker as a process of its own, for tests that freeze and kill it. */
+/** Owns: a worker, or another part, as a process of its own, for tests that freeze and kill it. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp } from "node:fs/promises";
@@ -21,11 +21,16 @@ export type WorkerProcess = {
  *
  * @param under a command that starts the worker: its name and arguments before those of the worker
  */
-export function spawnWorker(
+export const spawnWorker = (env: NodeJS.ProcessEnv, under: readonly string[] = []) =>
+  spawnPart({ program: "worker.ts", ready: "worker ready" }, env, under);
+
+/** @param part its file, and how the line begins that it prints when it is ready */
+export function spawnPart(
+  part: { readonly program: string; readonly ready: string },
   env: NodeJS.ProcessEnv,
   under: readonly string[] = [],
 ): WorkerProcess & { readonly ready: Promise<void> } {
-  const [program, ...args] = [...under, process.execPath, "local/run.mjs", "worker.ts"];
+  const [program, ...args] = [...under, process.execPath, "local/run.mjs", part.program];
   const child: ChildProcess = spawn(program, args, {
     cwd: join(import.meta.dirname, "..", ".."),
     stdio: ["ignore", "pipe", "pipe"],
@@ -33,12 +38,13 @@ export function spawnWorker(
   });
   const exited = once(child, "exit").then(() => undefined);
   const { pid, stdout, stderr } = child;
-  if (pid === undefined || stdout === null || stderr === null) throw new Error("the worker did not start");
+  if (pid === undefined || stdout === null || stderr === null)
+    throw new Error(`${part.program} did not start`);
   let complaints = "";
   stderr.setEncoding("utf8").on("data", (text: string) => (complaints += text));
   stderr.pipe(process.stderr);
   const ready = (async () => {
-    for await (const line of createInterface(stdout)) if (line.startsWith("worker ready")) break;
+    for await (const line of createInterface(stdout)) if (line.startsWith(part.ready)) break;
   })();
   return { pid, signal: (signal) => void child.kill(signal), exited, complaints: () => complaints, ready };
 }
