@@ -30,12 +30,13 @@ export class ToolHost {
     // The host may have no worker for long. After this commit, people see what the conversation waits for.
     await commits.flush();
     const rest = { ...input, ...commits.pending() };
+    const execute = (): Promise<Performed<ToolEvent>> =>
+      toolsOn(host).executeTool.executeWithOptions(options, [rest]);
+    // Histories of before this was told have no such timer.
+    if (!patched("tool host away")) return execute();
     const watch = new CancellationScope({ cancellable: true });
-    // Runs of before this was told have no such timer in their histories.
-    if (patched("tool host away")) void watch.run(() => this.#watch(host));
-    return toolsOn(host)
-      .executeTool.executeWithOptions(options, [rest])
-      .finally(() => watch.cancel());
+    void watch.run(() => this.#watch(host));
+    return execute().finally(() => watch.cancel());
   }
 
   /** Tells it once if the host does not answer. A call that takes long on a host that answers is none of its business. */

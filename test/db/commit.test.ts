@@ -1,5 +1,6 @@
 /** The fence (rules 1 to 3): what a commit applies, skips and refuses, and what it answers. REQ-BED-007. */
 import { describe, expect, test } from "vitest";
+import { takeBackOrder } from "../../db/claims.ts";
 import { commit, commitAndRead } from "../../db/commit.ts";
 import { lastEventOf, readEvents } from "../../db/events.ts";
 import { loadConversation } from "../../db/load.ts";
@@ -104,6 +105,44 @@ describe("a commit without a divergence", () => {
     expect(await ask(0, winner)).toBeNull();
     const other = { operationId: "old", dispatchAttempt: 9, by: "x", restarts: 0 };
     expect((await commit(db, id, revisions, createInput, other)).awaits).toBe("c");
+  });
+
+  test("an order that nobody has claimed is taken back: nobody can claim it any more, and the one after it is valid", async () => {
+    const db = await testDatabase();
+    const id = newId();
+    const revisions = three();
+    const createInput = { config: configOf(id), title: null };
+    await commit(db, id, revisions, createInput);
+    const claim = (dispatchAttempt: number, by: string, operationId = "c") =>
+      ({ operationId, dispatchAttempt, by, restarts: 0 }) as const;
+    const ask = async (dispatchAttempt: number, by: string) =>
+      (await commit(db, id, revisions, createInput, claim(dispatchAttempt, by))).awaits;
+    expect(await takeBackOrder(db, id, claim(1, "first"))).toBe(true);
+    expect(await takeBackOrder(db, id, claim(1, "first"))).toBe(true);
+    expect(await ask(0, "late")).toBeNull();
+    // The next order is lost, too.
+    expect(await takeBackOrder(db, id, claim(3, "second"))).toBe(true);
+    expect(await ask(2, "late")).toBeNull();
+    expect(await ask(4, "worker")).toBe("c");
+    expect(await takeBackOrder(db, id, claim(5, "third"))).toBe(false);
+    expect(await ask(4, "worker")).toBe("c");
+    expect(await takeBackOrder(db, id, claim(1, "other", "old"))).toBe(false);
+  });
+
+  test("an order that is claimed and taken back at once is one of both", async () => {
+    const db = await testDatabase();
+    for (let n = 0; n < 30; n++) {
+      const id = newId();
+      const revisions = three();
+      const createInput = { config: configOf(id), title: null };
+      await commit(db, id, revisions, createInput);
+      const claim = { operationId: "c", dispatchAttempt: 0, by: "worker", restarts: 0 };
+      const [isTaken, { awaits }] = await Promise.all([
+        takeBackOrder(db, id, { ...claim, dispatchAttempt: 1, by: "workflow" }),
+        commit(db, id, revisions, createInput, claim),
+      ]);
+      expect([isTaken, awaits]).toEqual(isTaken ? [true, null] : [false, "c"]);
+    }
   });
 
   test("an operation dispatched before a restart of the system is not performed after it; its revisions are applied", async () => {

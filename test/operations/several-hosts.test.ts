@@ -11,16 +11,16 @@ import { until } from "../support/waiting.ts";
 import { canMakeHosts } from "./hosts.ts";
 import { startTeam, TOKEN, type Team, type ToolHost } from "./team.ts";
 
-const hasNginx = ((): boolean => {
+const runs = (program: string, ...args: string[]): boolean => {
   try {
-    execFileSync("nginx", ["-v"], { stdio: "ignore" });
+    execFileSync(program, args, { stdio: "ignore" });
     return true;
   } catch {
     return false;
   }
-})();
-const isPossible = hasNginx && canMakeHosts();
-if (!isPossible) console.warn("SKIPPED, several hosts: they need root, ip (iproute2) and nginx.");
+};
+const isPossible = runs("nginx", "-v") && runs("go", "version") && canMakeHosts();
+if (!isPossible) console.warn("SKIPPED, several hosts: they need root, ip (iproute2), nginx, and Go.");
 
 type Answer = ReturnType<typeof say>;
 
