@@ -5,6 +5,8 @@
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { drawFlame } from "./load/flame.ts";
+import { flames } from "./load/flames.ts";
 import { idle } from "./load/idle.ts";
 import { lengths } from "./load/length.ts";
 import { draw } from "./load/plot.ts";
@@ -79,6 +81,16 @@ const production: LonePart = async function* (dir) {
       const what = `${on}cancel to the last death, ${running} running`;
       yield { what, figures: `${spread(samples, STALLS)}, ${survivors} survivors`, goal: "" };
     }
+  }
+};
+
+const flameGraphs: LonePart = async function* (dir) {
+  const found = await flames(dir);
+  mkdirSync(PLOTS, { recursive: true });
+  for (const [name, stacks] of Object.entries(found)) {
+    const title = `Processor time of the ${name}, 50 conversations at work`;
+    drawFlame(title, stacks, join(PLOTS, `flame-${name}.svg`));
+    yield { what: `flame graph of the ${name}`, figures: `${stacks.length} samples`, goal: "" };
   }
 };
 
@@ -176,5 +188,8 @@ await run(
     ["clients", clients],
     ["resting", resting],
   ]),
-  new Map([["production", production]]),
+  new Map([
+    ["production", production],
+    ["flames", flameGraphs],
+  ]),
 );

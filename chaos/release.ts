@@ -14,9 +14,4 @@ export const NEXT_RELEASE: readonly Edit[] = [
           return patched("a moment before each tool") ? sleep(1).then(execute) : execute();
         },`,
   },
-  {
-    file: "workflows/operations.ts",
-    from: '  sleep,\n} from "@temporalio/workflow";',
-    to: '  patched,\n  sleep,\n} from "@temporalio/workflow";',
-  },
 ];

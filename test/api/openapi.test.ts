@@ -74,6 +74,7 @@ test("/openapi.json has every route of the contract", () => {
       "POST /api/stream/{streamId}",
       "GET /api/models",
       "GET /api/directories",
+      "GET /api/hosts",
       "GET /healthz",
       "GET /readyz",
       "GET /metrics",

@@ -42,8 +42,13 @@ export type ProductionTemporal = {
  * Starts a server with a Postgres of its own, durable as the product's.
  *
  * @param dir an empty folder for all its data, which other users can enter
+ * @param more settings that add to those of docker-compose.yml
  */
-export async function startProductionTemporal(dir: string, onProgress: Report): Promise<ProductionTemporal> {
+export async function startProductionTemporal(
+  dir: string,
+  onProgress: Report,
+  more: NodeJS.ProcessEnv = {},
+): Promise<ProductionTemporal> {
   const [server, sqlTool] = [await program("server", onProgress), await program("sqlTool", onProgress)];
   const postgres = await startPostgres({ dataDir: join(dir, "data"), durable: true, port: await freePort() });
   const { port } = new URL(postgres.url);
@@ -66,6 +71,7 @@ export async function startProductionTemporal(dir: string, onProgress: Report): 
     BIND_ON_IP: ip,
     DYNAMIC_CONFIG_FILE_PATH: settings,
     LOG_LEVEL: "fatal",
+    ...more,
   };
   const { command, args } = dyingWithParent({ command: server, args: ["start"] }, "SIGKILL");
   const log = await open(join(dir, "server.log"), "a");
