@@ -111,9 +111,8 @@ const joined = (pieces: readonly Piece[]): string =>
  */
 function parsedInput(json: string): JsonObject {
   try {
-    const input = JSON.parse(json) as JsonObject;
-    JSON.stringify(input);
-    return input;
+    // A copy fails where the value is too deep for what comes after; JSON.stringify alone does not in all releases of Node.
+    return structuredClone(JSON.parse(json) as JsonObject);
   } catch {
     return {};
   }
