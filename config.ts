@@ -18,7 +18,7 @@ export type RestartPolicy = "idle" | "resume";
  * What a worker does: `conversations` runs the workflows, `requests` commits and asks the model, `tools` runs the tools
  * of its host.
  */
-export type WorkerRole = (typeof WORKER_ROLES)[number];
+type WorkerRole = (typeof WORKER_ROLES)[number];
 export const WORKER_ROLES = ["conversations", "requests", "tools"] as const;
 
 export type Config = {

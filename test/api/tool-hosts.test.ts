@@ -80,7 +80,9 @@ test("a host that dies: the person is told, other hosts go on, and its conversat
   const [lost] = await results(there);
   expect(lost).toMatchObject({ status: "interrupted" });
   // The next call waits for its host, and the person is told.
-  await events.until(({ data }) => JSON.stringify(data).includes(`No worker answers for the tools of ${far}.`));
+  await events.until(({ data }) =>
+    JSON.stringify(data).includes(`No worker answers for the tools of ${far}.`),
+  );
   await person.say(here, { text: `go ${model.script(here, [say(after), say("Done here.")])}` });
   await person.untilState(here, "idle");
   expect(await results(here)).toMatchObject([{ status: "completed" }]);

@@ -90,7 +90,9 @@ describe("a cancel of a tool", () => {
 async function apart(system: System): Promise<() => Promise<boolean>> {
   await startWorkerProcess(system, { TOOL_HOST: "another-host" });
   const connecting = vi.spyOn(NativeConnection, "connect");
-  const tools = await startWorker({ ...system.config, taskQueue: randomUUID() }, () => Promise.resolve(inject("bundlePath")));
+  const tools = await startWorker({ ...system.config, taskQueue: randomUUID() }, () =>
+    Promise.resolve(inject("bundlePath")),
+  );
   system.defer(() => tools.stop());
   const [connection] = connecting.mock.settledResults;
   connecting.mockRestore();
