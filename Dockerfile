@@ -1,5 +1,5 @@
 # The API and the worker: the same image, another command (docker-compose.yml).
-FROM node:24-slim
+FROM node:26-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates git perl \
  && rm -rf /var/lib/apt/lists/*
