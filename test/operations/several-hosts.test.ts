@@ -25,7 +25,7 @@ if (!isPossible) console.warn("SKIPPED, several hosts: they need root, ip (iprou
 type Answer = ReturnType<typeof say>;
 
 /** A Temporal server for production is built once. */
-const START_LIMIT_MS = 15 * 60_000;
+const START_LIMIT_MS = 20 * 60_000;
 
 describe.skipIf(!isPossible)("several hosts", () => {
   let team: Team;
