@@ -113,33 +113,27 @@ export async function startWorker(
     shutdownGraceTime: SHUTDOWN_GRACE,
     shutdownForceTime: shutdownLimit,
   } satisfies Partial<WorkerOptions>;
-  const onConversations: WorkerOptions[] =
-    roles.has("conversations") || requests !== null
-      ? [
-          {
-            ...common,
-            taskQueue,
-            // Without requests only the local activity: nothing that is on the queue may be taken and not be done.
-            enableNonLocalActivities: requests !== null,
-            activities: {
-              ...toolStops({ db, running }),
-              ...(requests === null ? {} : requests.activities),
-              ...ownTools(roles.has("tools") ? toolHost : null, tools),
-            },
-            ...(roles.has("conversations") ? workflowOptions(await bundlePath(), connection) : {}),
-          },
-        ]
-      : [];
-  const onHost: WorkerOptions[] = roles.has("tools")
-    ? [
-        {
-          ...common,
-          taskQueue: toolsQueue(toolHost),
-          activities: { ...tools, ...hostActivities(toolHost, sandbox) },
-        },
-      ]
-    : [];
-  const workers = await Promise.all([...onConversations, ...onHost].map((each) => Worker.create(each)));
+  const polled: WorkerOptions[] = [];
+  if (roles.has("conversations") || requests !== null)
+    polled.push({
+      ...common,
+      taskQueue,
+      // Without requests only the local activity: nothing that is on the queue may be taken and not be done.
+      enableNonLocalActivities: requests !== null,
+      activities: {
+        ...toolStops({ db, running }),
+        ...requests?.activities,
+        ...ownTools(roles.has("tools") ? toolHost : null, tools),
+      },
+      ...(roles.has("conversations") ? workflowOptions(await bundlePath(), connection) : {}),
+    });
+  if (roles.has("tools"))
+    polled.push({
+      ...common,
+      taskQueue: toolsQueue(toolHost),
+      activities: { ...tools, ...hostActivities(toolHost, sandbox) },
+    });
+  const workers = await Promise.all(polled.map((each) => Worker.create(each)));
   // The models' limits must be known before the worker polls: conversations are counted by them.
   await requests?.learned;
   const shutdown = (): void => {

@@ -59,14 +59,13 @@ export const toolsOn = (host: string): ActivityInterfaceFor<ToolActivities> =>
   proxyActivities<ToolActivities>({ ...EFFECT, taskQueue: toolsQueue(host) });
 
 /** Asks a host what it can enforce now. A host that does not answer is `unknown`; only a cancel rejects. */
-export async function sandboxOf(host: string): Promise<Sandbox> {
-  return (await askHost(host)) ?? { kind: "unknown", reason: noWorkerOf(host) };
-}
+export const sandboxOf = (host: string): Promise<Sandbox> =>
+  askHost(host, { kind: "unknown", reason: noWorkerOf(host) });
 
 export const noWorkerOf = (host: string): string => `No worker answers for the tools of ${host}.`;
 
-/** What the host can enforce now; null: none of its workers answers. Only a cancel rejects. */
-export async function askHost(host: string): Promise<Sandbox | null> {
+/** What the host can enforce now; `silent`: none of its workers answers. Only a cancel rejects. */
+export async function askHost<Silent>(host: string, silent: Silent): Promise<Sandbox | Silent> {
   const { describeHost } = proxyActivities<HostActivities>({
     taskQueue: toolsQueue(host),
     scheduleToStartTimeout: HOST_START_TIMEOUT_MS,
@@ -78,7 +77,7 @@ export async function askHost(host: string): Promise<Sandbox | null> {
     return (await trusted(describeHost)({ host })).sandbox;
   } catch (error) {
     if (isCancellation(error)) throw error;
-    return null;
+    return silent;
   }
 }
 

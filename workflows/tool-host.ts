@@ -43,7 +43,7 @@ export class ToolHost {
   async #watch(host: string): Promise<void> {
     try {
       await sleep(HOST_PATIENCE_MS, { summary: "is the tool host there?" });
-      if ((await askHost(host)) === null)
+      if ((await askHost(host, null)) === null)
         this.#tell(`${noWorkerOf(host)} The call waits until one does. A Stop ends the wait.`);
     } catch (error) {
       if (!isCancellation(error)) throw error;

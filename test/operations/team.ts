@@ -22,20 +22,14 @@ import { makeHost, type Host } from "./hosts.ts";
 
 export const TOKEN = "the-token-of-this-team";
 
-export type ToolHost = Omit<Host, "remove"> & {
-  readonly name: string;
-  /** The worker that runs now. */
-  readonly worker: () => WorkerProcess;
-  /** Starts a worker after the one before has ended. */
-  readonly start: () => Promise<void>;
-};
+export type ToolHost = Omit<Host, "remove"> & { readonly name: string };
 
 export type Team = {
   /** Of the proxy. */
   readonly url: string;
   readonly model: ScriptedServer;
   readonly cwd: string;
-  readonly apis: readonly (WorkerProcess & { readonly port: number })[];
+  readonly apis: readonly WorkerProcess[];
   readonly hosts: readonly [ToolHost, ToolHost];
   /** What a host may reach, and what not, as `address/port`. */
   readonly reachable: (host: Host | ToolHost) => readonly string[];
@@ -98,12 +92,8 @@ export async function startTeam(): Promise<Team> {
       ...{ WORKER_ROLES: "tools", TOOL_HOST: name, SCRIPTED_MODEL: "0", DATA_DIR: join(dir, name) },
       ...{ DATABASE_URL: far.href, TEMPORAL_ADDRESS: `${host.gateway}:${TEMPORAL_PORT}`, PAYLOAD_KEY },
     };
-    let worker = await started(spawnWorker(env, host.under));
-    const start = async (): Promise<void> => {
-      await worker.exited;
-      worker = await started(spawnWorker(env, host.under));
-    };
-    return { ...host, name, worker: () => worker, start };
+    await started(spawnWorker(env, host.under));
+    return { ...host, name };
   };
   const startDriver = () =>
     started(
