@@ -10,6 +10,7 @@ import { readModelsFile } from "./llm/models-file.ts";
 import { DEFAULT_MODEL, type ModelFacts, SCRIPTED_MODEL } from "./llm/models.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { MAX_TIMEOUT_SECONDS } from "./machine/control-tools.ts";
+import { digestOfToken, ROLES, type Role } from "./protocol/access.ts";
 import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -50,8 +51,14 @@ export type Config = {
    * The key that signs payloads. null: `npm start` with its own server makes its own key; otherwise nothing is signed.
    */
   readonly payloadKey: Uint8Array | null;
-  /** null only on a loopback `host`. */
+  /** The owner's token, which may do everything. null: see `ownerTokenDigest`. */
   readonly apiToken: string | null;
+  /** Of the owner's token: of `apiToken`, or of the one that `npm start` has made. null: there is none. */
+  readonly ownerTokenDigest: string | null;
+  /** Absolute path of a file with more tokens; null: there is none. */
+  readonly apiTokensFile: string | null;
+  /** What callers without a token may do; null: nothing. Not null only on a loopback `host`. */
+  readonly anonymousRole: Role | null;
   /** Absolute path of everything that survives a restart of `npm start`. */
   readonly dataDir: string;
   readonly restartPolicy: RestartPolicy;
@@ -94,9 +101,12 @@ export function loadConfig(env: Env): Config {
   const parsed = schema.safeParse(set);
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => issue.message));
   const e = parsed.data;
-  if (e.API_TOKEN === undefined && !isLoopback(e.HOST)) {
+  const hasTokens = e.API_TOKEN !== undefined || e.API_TOKENS_FILE !== undefined;
+  const anonymous = e.ANONYMOUS_ROLE ?? (hasTokens ? "none" : "talk");
+  if (anonymous !== "none" && !isLoopback(e.HOST)) {
+    const given = e.ANONYMOUS_ROLE === undefined ? "set API_TOKEN" : "set ANONYMOUS_ROLE to none";
     throw new ConfigError([
-      `HOST ${e.HOST} can be reached from other machines, and whoever reaches it can run commands here: set API_TOKEN, or leave HOST at 127.0.0.1.`,
+      `HOST ${e.HOST} can be reached from other machines, and whoever reaches it can run commands here: ${given}, or leave HOST at 127.0.0.1.`,
     ]);
   }
   const toolHost = e.TOOL_HOST ?? hostname();
@@ -119,6 +129,9 @@ export function loadConfig(env: Env): Config {
     host: e.HOST,
     port: e.PORT,
     apiToken: e.API_TOKEN ?? null,
+    ownerTokenDigest: e.API_TOKEN === undefined ? (e.OWNER_TOKEN_SHA256 ?? null) : digestOfToken(e.API_TOKEN),
+    apiTokensFile: e.API_TOKENS_FILE === undefined ? null : resolve(e.API_TOKENS_FILE),
+    anonymousRole: anonymous === "none" ? null : anonymous,
     dataDir: e.DATA_DIR === undefined ? defaultDataDir(env) : resolve(e.DATA_DIR),
     restartPolicy: e.RESTART_POLICY,
     temporalUi: e.TEMPORAL_UI,
@@ -238,6 +251,15 @@ const schema = z.object({
     .default("127.0.0.1"),
   PORT: integer("PORT", 0, 65_535).default(3000),
   API_TOKEN: secret("API_TOKEN").optional(),
+  // From `npm start` to the API.
+  OWNER_TOKEN_SHA256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, "OWNER_TOKEN_SHA256 must be a SHA-256 in hex.")
+    .optional(),
+  API_TOKENS_FILE: z.string().optional(),
+  ANONYMOUS_ROLE: z
+    .enum(["none", ...ROLES], { error: sentence("ANONYMOUS_ROLE", `none, ${ROLES.join(", ")}`) })
+    .optional(),
   PAYLOAD_KEY: z
     .string()
     .transform((text, context) => {

@@ -2,8 +2,9 @@
  * Owns: the whole HTTP interface put together (docs/http.md): guard, page, routes, the OpenAPI document, errors.
  * Not here: sockets and processes (main.ts). Tests call `app.request()`.
  */
-import type { MiddlewareHandler } from "hono";
 import { routePath } from "hono/route";
+import type { Context, MiddlewareHandler } from "hono";
+import { neededRoles } from "./access/roles.ts";
 import { bodies } from "./bodies.ts";
 import type { Deps } from "./deps.ts";
 import { guard } from "./guard.ts";
@@ -29,12 +30,14 @@ export function createApp(deps: Deps) {
   const probe = createDatabaseProbe(deps.db);
   app.onError((error) => toProblem(error, deps.report).toResponse());
   app.notFound(() => notFound("resource").toResponse());
-  app.use(count(deps), headers, ...guard({ ...deps, open: page(deps.page) }), bodies(deps.uploads));
+  const roleOf = (c: Context) => roleOfRoute(c);
+  app.use(count(deps), headers, ...guard({ ...deps, roleOf, open: page(deps.page) }), bodies(deps.uploads));
   app.use("/api/*", deadline(probe));
   app.openAPIRegistry.registerComponent("securitySchemes", "token", {
     type: "http",
     scheme: "bearer",
-    description: "When the server has an API_TOKEN. Never in the query.",
+    description:
+      "Never in the query. `x-role` of an operation says which role it needs: `read`, `talk`, `approve` or `admin`, each of which includes those before it. Without a token one has the role of the server's `ANONYMOUS_ROLE`, if any.",
   });
 
   const routes = app
@@ -56,6 +59,7 @@ export function createApp(deps: Deps) {
     },
     security: [{ token: [] }],
   });
+  const roleOfRoute = neededRoles(routes);
   return routes;
 }
 

@@ -1,4 +1,5 @@
 /** Owns: the dependencies of the routes; main.ts puts the real ones together. */
+import type { Access } from "./access/access.ts";
 import type { Database } from "../db/connect.ts";
 import type { Models } from "../llm/models.ts";
 import type { StreamChannel } from "./events/combined-streams.ts";
@@ -27,8 +28,7 @@ export type Deps = {
   readonly toolHosts: readonly string[];
   /** The address that the server listens on. */
   readonly host: string;
-  /** null: no token is required. */
-  readonly apiToken: string | null;
+  readonly access: Access;
   /** The key that signs payloads; null: payloads are not signed. */
   readonly payloadKey: Uint8Array | null;
   readonly temporalNamespace: string;

@@ -6,6 +6,8 @@ import { ConfigError, loadServiceConfig, type Env, type ServiceConfig } from "..
 import { openDatabase } from "../db/connect.ts";
 import { listen } from "../db/notifications.ts";
 import { sendOrder } from "../db/orders.ts";
+import { isAtLeast } from "../protocol/access.ts";
+import { createAccess } from "./access/access.ts";
 import { createApp } from "./app.ts";
 import { createHub } from "./events/hub.ts";
 import { sweepImages } from "./images.ts";
@@ -39,6 +41,7 @@ async function run(config: ServiceConfig): Promise<void> {
   });
   const closing = new AbortController();
   const report: ReportError = (id, error) => console.error(`api error ${id}:`, error);
+  const access = createAccess({ ...config, say: (line) => console.log(line), closing: closing.signal });
   const app = createApp({
     db,
     workflows,
@@ -50,7 +53,7 @@ async function run(config: ServiceConfig): Promise<void> {
     toolHost: config.toolHost,
     toolHosts: config.toolHosts,
     host: config.host,
-    apiToken: config.apiToken,
+    access,
     payloadKey: config.payloadKey,
     temporalNamespace: config.temporalNamespace,
     page: readPage(),
@@ -59,7 +62,7 @@ async function run(config: ServiceConfig): Promise<void> {
     report,
   });
   sweepImages(db, closing.signal, (error) => console.error("api: images could not be swept:", error));
-  const listening = await serve((request) => app.fetch(request), config, report);
+  const listening = await serve((request, env) => app.fetch(request, env), config, report);
 
   const stop = async () => {
     process.once("SIGTERM", () => process.exit(1)).once("SIGINT", () => process.exit(1));
@@ -71,4 +74,13 @@ async function run(config: ServiceConfig): Promise<void> {
   };
   process.once("SIGTERM", () => void stop()).once("SIGINT", () => void stop());
   console.log(`api ready ${listening.url}`);
+  if (!someoneMayApprove(config))
+    console.log(
+      "Nobody may approve here: set API_TOKEN, API_TOKENS_FILE or ANONYMOUS_ROLE (docs/security.md).",
+    );
 }
+
+const someoneMayApprove = ({ ownerTokenDigest, apiTokensFile, anonymousRole }: ServiceConfig): boolean =>
+  ownerTokenDigest !== null ||
+  apiTokensFile !== null ||
+  (anonymousRole !== null && isAtLeast(anonymousRole, "approve"));

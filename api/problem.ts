@@ -11,6 +11,7 @@ export const PROBLEMS = {
   malformed_request: { status: 400, title: "Malformed request" },
   malformed_json: { status: 400, title: "Malformed JSON" },
   unauthorized: { status: 401, title: "Unauthorized" },
+  forbidden_role: { status: 403, title: "Forbidden role" },
   forbidden_origin: { status: 403, title: "Forbidden origin" },
   not_found: { status: 404, title: "Not found" },
   request_timeout: { status: 408, title: "Request timeout" },
@@ -32,6 +33,7 @@ export const PROBLEMS = {
   invalid_request: { status: 422, title: "Invalid request" },
   invalid_cwd: { status: 422, title: "Invalid working directory" },
   invalid_image: { status: 422, title: "Invalid image" },
+  rate_limited: { status: 429, title: "Too many requests" },
   queue_full: { status: 429, title: "The queue is full" },
   headers_too_large: { status: 431, title: "Headers too large" },
   internal: { status: 500, title: "Internal error" },
@@ -84,6 +86,7 @@ export class Problem extends Error {
     // The server does not wait for the rest of a body that came too slowly.
     if (status === 408) headers["connection"] = "close";
     if (status === 503) headers["retry-after"] = String(RETRY_AFTER_SECONDS);
+    if (this.code === "rate_limited") headers["retry-after"] = String(this.members["retryAfter"]);
     return { status, headers, body };
   }
 }

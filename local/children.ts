@@ -70,10 +70,16 @@ export function apiProcess(config: Config, services: Services): ProcessSpec {
   return {
     name: "api",
     ...program("api/main.ts", "--secrets-fd=3"),
-    env: { ...common(config, services), HOST: config.host, PORT: String(config.port) },
+    env: {
+      ...common(config, services),
+      HOST: config.host,
+      PORT: String(config.port),
+      ANONYMOUS_ROLE: config.anonymousRole ?? "none",
+      ...(config.apiTokensFile === null ? {} : { API_TOKENS_FILE: config.apiTokensFile }),
+    },
     secrets: {
       DATABASE_URL: services.databaseUrl,
-      ...(config.apiToken === null ? {} : { API_TOKEN: config.apiToken }),
+      ...(config.ownerTokenDigest === null ? {} : { OWNER_TOKEN_SHA256: config.ownerTokenDigest }),
       ...payloadKey(config),
     },
     ready: { check: (signal) => waitForApi(config, signal) },
@@ -127,11 +133,10 @@ async function waitForApi(config: Config, signal: AbortSignal): Promise<void> {
   const host =
     isLoopback(config.host) || !/^(0\.0\.0\.0|\[?::\]?)$/.test(config.host) ? config.host : "localhost";
   const url = `${apiUrl({ host, port: config.port })}/readyz`;
-  const headers = config.apiToken === null ? {} : { authorization: `Bearer ${config.apiToken}` };
   let last = "it does not answer";
   while (!signal.aborted) {
     try {
-      const response = await fetch(url, { headers, signal });
+      const response = await fetch(url, { signal });
       const body = await response.text();
       if (response.status === 200) return;
       last = `/readyz answers ${response.status} ${body.slice(0, 500)}`;

@@ -4,6 +4,7 @@
  */
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
+import { createAccess } from "../api/access/access.ts";
 import type { Listening } from "../api/serve.ts";
 import type { Config } from "../config.ts";
 import { migrate } from "../db/migrate.ts";
@@ -23,7 +24,7 @@ import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
 import { createProcessManager, stopLeftovers } from "./process-manager.ts";
 import { checkMachine } from "./machine.ts";
 import { withProgress, type Report } from "./progress.ts";
-import { isNewPayloadKey, keepPayloadKey, rememberPayloadKey } from "./payload-key.ts";
+import { isNewPayloadKey, newPayloadKey, rememberPayloadKey } from "./payload-key.ts";
 import { sendRestarted, stillAtWork, type Announced } from "./restart.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
@@ -100,8 +101,8 @@ export function createSystem(given: Config, say: (line: string) => void): System
     });
     await step("Temporal", () => processes.start(spec));
     if (behind !== null) {
-      const { apiToken } = given;
-      ui = await serveUi({ behind, port: ports.temporalUi, apiToken, say });
+      const access = createAccess({ ...given, say, closing: interrupted.signal });
+      ui = await serveUi({ behind, port: ports.temporalUi, access, say });
     }
     return `127.0.0.1:${ports.temporal}`;
   };
@@ -116,10 +117,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
   };
 
   /** With servers of one's own other hosts need the key, too: there it is given, or there is none. */
-  const payloadKey = (): Uint8Array | null =>
-    given.payloadKey === null && given.temporalAddress === null
-      ? keepPayloadKey(given.dataDir)
-      : given.payloadKey;
+  const makesKey = given.payloadKey === null && given.temporalAddress === null;
 
   const announceRestart = async (
     address: string,
@@ -131,7 +129,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
       const namespace = given.temporalNamespace;
       const client = new Client({ connection, namespace, dataConverter: dataConverterOf(key) });
       const { restartPolicy: policy, taskQueue } = given;
-      const anew = key !== null && isNewPayloadKey(given.dataDir, key);
+      const anew = makesKey || (key !== null && isNewPayloadKey(given.dataDir, key));
       const announced = await step("Open conversations", (onProgress) =>
         sendRestarted({ client, databaseUrl, taskQueue, policy, anew, onProgress }),
       );
@@ -150,7 +148,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
       lock = await step("Another start", (report) => takeDataLock(folders, { report, signal }));
       announceUrl(folders, null);
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
-      const key = payloadKey();
+      const key = makesKey ? newPayloadKey(given.dataDir) : given.payloadKey;
       const config = { ...given, payloadKey: key, port: await choosePort(given) };
 
       const [databaseUrl, temporalAddress, modelUrl] = await together([

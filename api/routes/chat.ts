@@ -11,6 +11,7 @@ import { runIdOf } from "../chat/chunks.ts";
 import { streamRun, type RunPlace } from "../chat/stream.ts";
 import { uiMessagesOf } from "../chat/ui-messages.ts";
 import { createConversation } from "../create-conversation.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { OpenStreams } from "../events/open-streams.ts";
 import { readImages } from "../images.ts";
@@ -54,6 +55,7 @@ const chat = createRoute({
   method: "post",
   path: "/api/ai/chat",
   operationId: "chat",
+  ...needs("talk"),
   tags,
   summary: "Send a message, or decide an approval, and follow the run",
   description:
@@ -84,6 +86,7 @@ const read = createRoute({
   method: "get",
   path: "/api/ai/chat/{id}",
   operationId: "readChat",
+  ...needs("read"),
   tags,
   summary: "Read a chat",
   description:
@@ -102,6 +105,7 @@ const follow = createRoute({
   method: "get",
   path: "/api/ai/chat/{id}/stream",
   operationId: "followChat",
+  ...needs("read"),
   tags,
   summary: "Follow a run again",
   description:

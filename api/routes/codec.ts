@@ -6,6 +6,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Payload } from "@temporalio/common";
 import { PayloadSignature, withoutSignature } from "../../protocol/payload-signature.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { createRouter } from "../router.ts";
 import { conversationParams } from "../schemas/common.ts";
@@ -30,6 +31,8 @@ const route = (name: "encode" | "decode", summary: string, description: string) 
     method: "post",
     path: `/api/conversations/{id}/codec/${name}`,
     operationId: `${name}Payloads`,
+    // Who may sign may do everything: an approval is one of the orders.
+    ...needs(name === "encode" ? "admin" : "read"),
     tags: ["System"],
     summary,
     description,

@@ -9,6 +9,7 @@ import {
   releaseQueueUpdate,
   triggerContinuationUpdate,
 } from "../../protocol/workflow.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
 import { awaitRevision } from "../projection.ts";
@@ -36,6 +37,7 @@ const cancel = createRoute({
   method: "post",
   path: "/api/conversations/{id}/cancel",
   operationId: "cancel",
+  ...needs("talk"),
   tags,
   summary: "Cancel the work",
   description:
@@ -75,6 +77,7 @@ const releaseQueue = createRoute({
   method: "post",
   path: "/api/conversations/{id}/queue/release",
   operationId: "releaseQueue",
+  ...needs("talk"),
   tags,
   summary: "Let the queue go on",
   description:
@@ -93,6 +96,7 @@ const approve = createRoute({
   method: "post",
   path: "/api/conversations/{id}/approval",
   operationId: "decideUpgrade",
+  ...needs("approve"),
   tags,
   summary: "Decide on a mode upgrade",
   description:
@@ -125,6 +129,7 @@ const changeMode = createRoute({
   method: "post",
   path: "/api/conversations/{id}/mode",
   operationId: "changeMode",
+  ...needs("talk"),
   tags,
   summary: "Switch to Restricted mode",
   description:
@@ -156,6 +161,7 @@ const continuation = createRoute({
   method: "post",
   path: "/api/conversations/{id}/continuation",
   operationId: "triggerContinuation",
+  ...needs("talk"),
   tags,
   summary: "Wind up with a summary",
   description:

@@ -12,6 +12,7 @@ import {
 import { type ConversationView, getConversation } from "../../db/views.ts";
 import { archiveUpdate, removeUpdate } from "../../protocol/workflow.ts";
 import { createConversation } from "../create-conversation.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
 import { awaitRevision } from "../projection.ts";
@@ -32,6 +33,7 @@ const create = createRoute({
   method: "post",
   path: "/api/conversations",
   operationId: "createConversation",
+  ...needs("talk"),
   tags,
   summary: "Start a conversation",
   description:
@@ -69,6 +71,7 @@ const list = createRoute({
   method: "get",
   path: "/api/conversations",
   operationId: "listConversations",
+  ...needs("read"),
   tags,
   summary: "List conversations",
   description: "Newest first, sub-agents left out.",
@@ -93,6 +96,7 @@ const get = createRoute({
   method: "get",
   path: "/api/conversations/{id}",
   operationId: "getConversation",
+  ...needs("read"),
   tags,
   summary: "Read a conversation",
   description: "As it is stored: also while Temporal is down.",
@@ -107,6 +111,7 @@ const change = createRoute({
   method: "patch",
   path: "/api/conversations/{id}",
   operationId: "changeConversation",
+  ...needs("talk"),
   tags,
   summary: "Rename or archive",
   description: "Archiving stops the work first. A message to an archived conversation un-archives it.",
@@ -130,6 +135,7 @@ const remove = createRoute({
   method: "delete",
   path: "/api/conversations/{id}",
   operationId: "removeConversation",
+  ...needs("talk"),
   tags,
   summary: "Remove a conversation",
   description:
@@ -142,6 +148,7 @@ const listChildren = createRoute({
   method: "get",
   path: "/api/conversations/{id}/children",
   operationId: "listChildren",
+  ...needs("read"),
   tags,
   summary: "List its sub-agents",
   description: "Oldest first.",

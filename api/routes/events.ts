@@ -2,6 +2,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Opening } from "../../db/orders.ts";
 import { CLIENT_ID } from "../../protocol/formats.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { CombinedStreams } from "../events/combined-streams.ts";
 import { ConversationFeed } from "../events/conversation-feed.ts";
@@ -39,6 +40,7 @@ const ofOne = createRoute({
   method: "get",
   path: "/api/conversations/{id}/events",
   operationId: "streamConversation",
+  ...needs("read"),
   tags,
   summary: "Follow one conversation",
   description:
@@ -60,6 +62,7 @@ const ofAll = createRoute({
   method: "get",
   path: "/api/events",
   operationId: "streamList",
+  ...needs("read"),
   tags,
   summary: "Follow the list",
   description:
@@ -87,6 +90,7 @@ const combined = createRoute({
   method: "get",
   path: "/api/stream",
   operationId: "streamMany",
+  ...needs("read"),
   tags,
   summary: "Follow the list and many conversations",
   description:
@@ -116,6 +120,7 @@ const change = createRoute({
   method: "post",
   path: "/api/stream/{streamId}",
   operationId: "changeStream",
+  ...needs("read"),
   tags,
   summary: "Open and close conversations in a stream",
   description:

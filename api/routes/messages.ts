@@ -5,6 +5,7 @@ import { getImage } from "../../db/images.ts";
 import { findMessage, readMessages } from "../../db/messages.ts";
 import { IMAGE_HASH } from "../../protocol/formats.ts";
 import { withdrawMessageUpdate } from "../../protocol/workflow.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { readImages } from "../images.ts";
 import { notFound, Problem } from "../problem.ts";
@@ -23,6 +24,7 @@ const read = createRoute({
   method: "get",
   path: "/api/conversations/{id}/messages",
   operationId: "readMessages",
+  ...needs("read"),
   tags,
   summary: "Read messages",
   description:
@@ -48,6 +50,7 @@ const send = createRoute({
   method: "post",
   path: "/api/conversations/{id}/messages",
   operationId: "sendMessage",
+  ...needs("talk"),
   tags,
   summary: "Send a message",
   description:
@@ -82,6 +85,7 @@ const withdraw = createRoute({
   method: "delete",
   path: "/api/conversations/{id}/queue/{messageId}",
   operationId: "withdrawMessage",
+  ...needs("talk"),
   tags,
   summary: "Withdraw a queued message",
   description: "Takes back a steer or a follow-up that was not delivered yet.",
@@ -98,6 +102,7 @@ const image = createRoute({
   method: "get",
   path: "/api/conversations/{id}/images/{hash}",
   operationId: "readImage",
+  ...needs("read"),
   tags,
   summary: "Read an image",
   description: "The bytes under their hash: they never change, so they may be cached for ever.",

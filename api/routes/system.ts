@@ -1,5 +1,6 @@
 /** Owns: the routes that are not about one conversation: models, directories, health, readiness, metrics. */
 import { createRoute, z } from "@hono/zod-openapi";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { Problem } from "../problem.ts";
 import type { DatabaseProbe } from "../database-probe.ts";
@@ -13,6 +14,7 @@ const listModels = createRoute({
   method: "get",
   path: "/api/models",
   operationId: "listModels",
+  ...needs("read"),
   tags: ["Models"],
   summary: "List models",
   description:
@@ -47,6 +49,7 @@ const listHosts = createRoute({
   method: "get",
   path: "/api/hosts",
   operationId: "listHosts",
+  ...needs("read"),
   tags: ["Directories"],
   summary: "List tool hosts",
   description:
@@ -71,6 +74,7 @@ const listDirectories = createRoute({
   method: "get",
   path: "/api/directories",
   operationId: "listDirectories",
+  ...needs("read"),
   tags: ["Directories"],
   summary: "Complete a path",
   description:
@@ -142,6 +146,7 @@ const metrics = createRoute({
   method: "get",
   path: "/metrics",
   operationId: "metrics",
+  ...needs("admin"),
   tags: ["Operations"],
   summary: "Metrics",
   description: "Of this process, in the Prometheus text format.",

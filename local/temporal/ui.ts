@@ -6,8 +6,11 @@
 import { randomInt } from "node:crypto";
 import { Hono } from "hono";
 import { proxy } from "hono/proxy";
-import { bearerToken, checkHost, checkOrigin, checkToken } from "../../api/guard.ts";
+import { unauthorized, type Access } from "../../api/access/access.ts";
+import { requireRole } from "../../api/access/roles.ts";
+import { addressOf, bearerToken, checkHost, checkOrigin, tokenIn } from "../../api/guard.ts";
 import { Problem, toProblem, type ReportError } from "../../api/problem.ts";
+import type { ApiEnv } from "../../api/router.ts";
 import { serve, type Listening } from "../../api/serve.ts";
 import { freePort } from "../ports.ts";
 import { sentenceOf } from "../start-error.ts";
@@ -27,28 +30,35 @@ export type UiOptions = {
   readonly behind: UiAddress;
   /** The port of the guarded UI on 127.0.0.1. */
   readonly port: number;
-  /** null: no token is required. A browser gives it as the password of any user. */
-  readonly apiToken: string | null;
+  /** Who may everything. A browser gives the token as the password of any user. */
+  readonly access: Access;
   /** Prints the failures of this server. */
   readonly say: (line: string) => void;
 };
 
 /** Resolves when it answers. */
-export function serveUi({ behind, port, apiToken, say }: UiOptions): Promise<Listening> {
-  const app = new Hono();
+export function serveUi({ behind, port, access, say }: UiOptions): Promise<Listening> {
+  const app = new Hono<ApiEnv>();
   const report: ReportError = (id, error) => say(`Temporal Web UI: error ${id}: ${sentenceOf(error)}`);
   app.onError((error) => {
     const response = toProblem(error, report).toResponse();
     if (response.status === 401) response.headers.set("www-authenticate", 'Basic realm="Temporal Web UI"');
     return response;
   });
-  app.use(checkHost(HOST), checkOrigin, checkToken(apiToken, { givenBy: tokenOrPassword, open: new Set() }));
+  app.use(checkHost(HOST), checkOrigin, async (c, next) => {
+    const token = tokenIn(c, tokenOrPassword);
+    const caller = await access.admit(token, addressOf(c));
+    // A browser asks the person for a token only after this answer.
+    if (token === null && caller.role !== "admin") throw unauthorized();
+    requireRole(caller, "admin");
+    await next();
+  });
   app.all("*", ({ req }) => {
     const { pathname, search } = new URL(req.url);
     const url = `http://${behind.ip}:${behind.port}${pathname}${search}`;
     return proxy(url, { raw: req.raw, redirect: "manual", customFetch: ask });
   });
-  return serve((request) => app.fetch(request), { host: HOST, port }, report);
+  return serve((request, env) => app.fetch(request, env), { host: HOST, port }, report);
 }
 
 /** @throws Problem when it cannot be reached */

@@ -1,5 +1,6 @@
 /** Owns: the API in a test: the real app on a real database, with the real Temporal or none that can be reached. */
 import { afterAll } from "vitest";
+import { createAccess } from "../../api/access/access.ts";
 import { createApp, type Api } from "../../api/app.ts";
 import type { Deps } from "../../api/deps.ts";
 import { createHub, type Hub } from "../../api/events/hub.ts";
@@ -10,6 +11,7 @@ import { type Database, openDatabase } from "../../db/connect.ts";
 import { listen, type Notifications } from "../../db/notifications.ts";
 import { sendOrder } from "../../db/orders.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
+import { digestOfToken, type Role } from "../../protocol/access.ts";
 import { freshDatabase } from "../support/database.ts";
 import type { System } from "../support/system.ts";
 
@@ -28,6 +30,8 @@ export type TestApi = {
   readonly stop: () => void;
   /** What was reported to the log. */
   readonly reports: unknown[];
+  /** What was said of tokens in the log. */
+  readonly said: readonly string[];
 } & Requests;
 
 export type Requests = {
@@ -59,7 +63,7 @@ export const requestsBy = (get: Requests["get"]): Requests => ({
 export async function serveApi({ api, reports }: TestApi): Promise<Requests & { readonly url: string }> {
   const address = { host: "127.0.0.1", port: 0 };
   const listening = await serve(
-    (request) => api.fetch(request),
+    (request, env) => api.fetch(request, env),
     address,
     (_, error) => void reports.push(error),
   );
@@ -68,7 +72,15 @@ export async function serveApi({ api, reports }: TestApi): Promise<Requests & { 
   return { url, ...requestsBy((path, init) => fetch(url + path, init)) };
 }
 
-type Overrides = Partial<Deps> & { readonly databaseUrl?: string };
+type Overrides = Partial<Deps> & Who & { readonly databaseUrl?: string };
+
+/** Who may call; unless given, everybody may everything. */
+type Who = {
+  /** The owner's token. Then nobody may call without one, unless `anonymousRole` says so. */
+  readonly apiToken?: string | null;
+  readonly anonymousRole?: Role | null;
+  readonly apiTokensFile?: string;
+};
 
 const ends: (() => Promise<unknown>)[] = [];
 afterAll(() => Promise.all(ends.map((end) => end())));
@@ -83,7 +95,7 @@ export async function startApi(overrides: Overrides = {}): Promise<TestApi> {
 }
 
 /** An API on a whole system with workflows, workers and tools. */
-export function startApiOn({ config }: Pick<System, "config">, overrides: Partial<Deps> = {}): TestApi {
+export function startApiOn({ config }: Pick<System, "config">, overrides: Partial<Deps> & Who = {}): TestApi {
   const temporal = {
     address: config.temporalAddress,
     namespace: config.temporalNamespace,
@@ -97,7 +109,7 @@ function apiOn(
   url: string,
   temporal: Parameters<typeof connectWorkflows>[0],
   toolHost: string,
-  overrides: Partial<Deps>,
+  { apiToken = null, apiTokensFile, ...given }: Partial<Deps> & Who,
 ): TestApi {
   const db = openDatabase(url, { max: 6, applicationName: "test api" });
   const notifications = listen(url);
@@ -110,6 +122,16 @@ function apiOn(
   const hub = createHub(notifications, (conversationId) =>
     sendOrder(db, { kind: "tell_again", conversationId }),
   );
+  const hasTokens = apiToken !== null || apiTokensFile !== undefined;
+  const { anonymousRole = hasTokens ? null : "admin", ...overrides } = given;
+  const said: string[] = [];
+  const access = createAccess({
+    ownerTokenDigest: apiToken === null ? null : digestOfToken(apiToken),
+    apiTokensFile: apiTokensFile ?? null,
+    anonymousRole,
+    say: (line) => said.push(line),
+    closing: closing.signal,
+  });
   const api = createApp({
     db,
     workflows,
@@ -121,7 +143,7 @@ function apiOn(
     defaultModel: DEFAULT_MODEL,
     scripted: false,
     host: "127.0.0.1",
-    apiToken: null,
+    access,
     payloadKey: temporal.payloadKey,
     temporalNamespace: temporal.namespace,
     page: null,
@@ -138,6 +160,7 @@ function apiOn(
     hub,
     workflows,
     reports,
+    said,
     stop: () => closing.abort(),
     ...requestsBy(async (path, init) => api.request(path, init)),
   };

@@ -3,6 +3,7 @@
  * provider in this process. Tests use it over HTTP.
  */
 import { spawn, type ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +12,7 @@ import { createInterface } from "node:readline";
 import { Client, Connection } from "@temporalio/client";
 import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { freePort } from "../../local/ports.ts";
-import { readPayloadKey } from "../../local/payload-key.ts";
+import { payloadKeyOf } from "../../config.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
 import { dataConverterOf } from "../../protocol/payload-signature.ts";
 import { deferred } from "./waiting.ts";
@@ -33,7 +34,7 @@ export type Product = {
   readonly model: ScriptedServer;
   /** A client that signs payloads as the product does. */
   readonly temporal: Client;
-  /** null: the product signs nothing. */
+  /** null: the product signs nothing, or with a key of its own. */
   readonly payloadKey: Uint8Array | null;
   /** An empty directory for conversations, removed with the product. */
   readonly cwd: string;
@@ -58,7 +59,10 @@ export type ProductOptions = {
   readonly dataDir?: string;
   /** The folder of the sources; by default, these sources. */
   readonly root?: string;
-  /** Settings that add to the usual ones or replace them; undefined removes one. */
+  /**
+   * Settings that add to the usual ones or replace them; undefined removes one. Usually callers without a token may
+   * everything, and the key of payloads is known, so that tests can sign.
+   */
   readonly env?: NodeJS.ProcessEnv;
   /** Files that are open when the product starts, by their descriptors. */
   readonly inherits?: ReadonlyMap<number, string>;
@@ -81,6 +85,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     PORT: String(await freePort()),
     ANTHROPIC_API_KEY: "test-key",
     ANTHROPIC_BASE_URL: provider,
+    PAYLOAD_KEY: randomBytes(32).toString("base64"),
+    ...(env?.["API_TOKEN"] === undefined ? { ANONYMOUS_ROLE: "admin" } : {}),
     ...env,
   };
   let child: ChildProcess | null = null;
@@ -116,7 +122,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     JSON.stringify(["ready", "Temporal", "Postgres"].map((name) => all.get(name)));
   const temporalAddress = said.get("Temporal") ?? "";
   connection = await Connection.connect({ address: temporalAddress });
-  const payloadKey = readPayloadKey(data);
+  const payloadKey = payloadKeyOf(settings.PAYLOAD_KEY ?? "");
   return {
     url: said.get("ready") ?? "",
     get pid() {

@@ -67,9 +67,9 @@ async function startStack({ apiToken = null, host = "127.0.0.1", heartbeatMs, ..
       models: () => Promise.resolve(models),
     });
     const listening = await serve(
-      (request) => {
+      (request, env) => {
         requests.push(`${request.method} ${new URL(request.url).pathname}`);
-        return api.api.fetch(request);
+        return api.api.fetch(request, env);
       },
       { host: "127.0.0.1", port },
       (_, error) => void api.reports.push(error),
