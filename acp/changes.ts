@@ -2,7 +2,7 @@
  * Owns: what an editor is told of a conversation as it goes on, each thing once, in the words of no version of the
  * protocol (docs/editors.md). `acp/v1.ts` and `acp/v2.ts` write it down. Pure but for what it remembers.
  */
-import { labelOf, subjectOf } from "../client/call-words.ts";
+import { decisionOf, labelOf, subjectOf } from "../client/call-words.ts";
 import type { Conversation, LiveOutput, LoadedConversation, State } from "../client/index.ts";
 import { outcomeOf, type Outcome } from "../client/outcome.ts";
 import { liveRowsOf, Transcript, type Call, type Row } from "../client/transcript.ts";
@@ -130,7 +130,7 @@ export class Changes {
     const { id, name, input, outcome, diffs } = call;
     const live = output?.toolCallId === id ? endOf(output) : "";
     const status = outcome === null ? (runs(state, id) ? "in_progress" : "pending") : outcome.status;
-    const text = outcome === null ? live : plainText(outcome.output);
+    const text = outcome === null ? live : (decisionOf(call) ?? plainText(outcome.output));
     const before = this.#calls.get(id);
     const now = `${status} ${text}`;
     if (now === before) return [];

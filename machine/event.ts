@@ -36,7 +36,13 @@ export type ConversationEvent =
   /** The conversation came to rest, and a message waits that is not held. */
   | { readonly kind: "next_run_due" }
   /** Without `toolCallId` (an operator's signal), the decision is on the pending approval. */
-  | { readonly kind: "user_decide_upgrade"; readonly decision: Decision; readonly toolCallId: string | null }
+  | {
+      readonly kind: "user_decide_upgrade";
+      readonly decision: Decision;
+      readonly toolCallId: string | null;
+      /** Who decides, by name, if that is known. */
+      readonly by?: string;
+    }
   /** `sandbox`: as the host answered just before. */
   | { readonly kind: "user_request_downgrade"; readonly sandbox: Sandbox }
   | { readonly kind: "user_trigger_continuation" }

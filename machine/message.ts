@@ -67,7 +67,11 @@ export type ToolDisplay = {
   readonly diffs?: readonly FileDiff[];
   /** Ids of the sub-agents of the call, in the order of its tasks. One that never started is among them. */
   readonly subAgents?: readonly string[];
+  /** What became of a request for a mode upgrade, and who decided it, by name, if that is known. */
+  readonly decided?: Decided;
 };
+
+export type Decided = { readonly decision: "approve" | "deny"; readonly by?: string };
 
 export type RunStopReason = "completed" | "interrupted" | "error";
 

@@ -47,7 +47,7 @@ function apply(draft: Draft, event: Event): Rejection | null {
     case "withdraw_message":
       return onWithdraw(draft, event.messageId);
     case "user_decide_upgrade":
-      return onDecision(draft, event.decision, event.toolCallId);
+      return onDecision(draft, event);
     case "user_request_downgrade":
       return onDowngrade(draft, event.sandbox);
     case "user_trigger_continuation":

@@ -120,7 +120,8 @@ export const cancelUpdate = defineUpdate<CancelResult, [{ queue: QueueOnCancel }
 export const releaseQueueUpdate = defineUpdate<StateResult, [{ releaseQueue: true } & Asked]>("releaseQueue");
 export const decideUpgradeUpdate = defineUpdate<
   ModeResult,
-  [{ decision: Decision; toolCallId: string } & Asked]
+  /** `by`: who decides, by name. */
+  [{ decision: Decision; toolCallId: string; by?: string } & Asked]
 >("decideUpgrade");
 export const downgradeUpdate = defineUpdate<ModeResult, [Asked]>("downgrade");
 export const triggerContinuationUpdate = defineUpdate<StateResult, [{ triggerContinuation: true } & Asked]>(
@@ -141,7 +142,7 @@ export const withdrawMessageSignal = defineSignal<[{ messageId: string }]>("with
 export const cancelSignal = defineSignal<[{ queue?: QueueOnCancel; by?: CancelledBy }]>("cancel");
 export const releaseQueueSignal = defineSignal<[{ releaseQueue: true }]>("releaseQueue");
 export const decideUpgradeSignal =
-  defineSignal<[{ decision: Decision; toolCallId?: string }]>("decideUpgrade");
+  defineSignal<[{ decision: Decision; toolCallId?: string; by?: string }]>("decideUpgrade");
 export const downgradeSignal = defineSignal<[Readonly<Record<string, never>>]>("downgrade");
 export const triggerContinuationSignal = defineSignal<[{ triggerContinuation: true }]>("triggerContinuation");
 export const archiveSignal = defineSignal<[{ archived?: boolean }]>("archive");

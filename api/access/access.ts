@@ -197,6 +197,9 @@ function rateLimited(what: string, waitMs: number): Problem {
   });
 }
 
+/** Who decides, as a workflow takes it. Only the token says it, never the request. */
+export const byOf = ({ name }: Caller): { readonly by?: string } => (name === null ? {} : { by: name });
+
 export function unauthorized(): Problem {
   return new Problem("unauthorized", "Send the API token in the header Authorization: Bearer.");
 }

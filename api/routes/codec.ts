@@ -67,7 +67,8 @@ export function codecRoutes({ payloadKey, temporalNamespace: namespace }: Deps) 
   const codec = payloadKey === null ? null : new PayloadSignature(payloadKey);
   return createRouter()
     .openapi(encode, async (c) => {
-      const given = c.req.valid("json").payloads.map(payloadOf);
+      const { name } = c.var.caller;
+      const given = c.req.valid("json").payloads.map((payload) => withName(payloadOf(payload), name));
       const context = { type: "workflow", namespace, workflowId: c.req.valid("param").id } as const;
       const signed = codec === null ? given : await codec.encode(given, context);
       return c.json({ payloads: signed.map(shown) }, 200);
@@ -76,6 +77,26 @@ export function codecRoutes({ payloadKey, temporalNamespace: namespace }: Deps) 
       const given = c.req.valid("json").payloads.map(payloadOf);
       return c.json({ payloads: given.map(withoutSignature).map(shown) }, 200);
     });
+}
+
+/** Puts the caller's name, and no other, into the input of a decision (`decideUpgrade`). */
+function withName(payload: Payload, name: string | null): Payload {
+  const input = inputIn(payload);
+  if (input === null || !("decision" in input)) return payload;
+  const { by: _, ...decision } = input;
+  const named = name === null ? decision : { ...decision, by: name };
+  return { ...payload, data: Buffer.from(JSON.stringify(named)) };
+}
+
+/** The object that is written in a payload as JSON; null: there is none. */
+function inputIn({ metadata, data }: Payload): (object & { readonly by?: unknown }) | null {
+  if (Buffer.from(metadata?.["encoding"] ?? []).toString() !== "json/plain") return null;
+  try {
+    const value: unknown = JSON.parse(Buffer.from(data ?? []).toString());
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
 }
 
 const payloadOf = ({ metadata = {}, data = "" }: Shown): Payload => ({

@@ -9,6 +9,7 @@ import {
   releaseQueueUpdate,
   triggerContinuationUpdate,
 } from "../../protocol/workflow.ts";
+import { byOf } from "../access/access.ts";
 import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
@@ -215,7 +216,7 @@ export function controlRoutes(deps: Deps) {
     })
     .openapi(approve, async (c) => {
       const { id } = c.req.valid("param");
-      const asked = { ...c.req.valid("json"), row: await rowOf(id) };
+      const asked = { ...c.req.valid("json"), ...byOf(c.var.caller), row: await rowOf(id) };
       const { revision, mode, state } = await workflows.update(id, decideUpgradeUpdate, [asked]);
       return c.json({ mode, state, ...(await shown(id, revision)) }, 202);
     })

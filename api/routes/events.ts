@@ -168,7 +168,7 @@ export function eventRoutes(deps: Deps) {
       const feed = new ConversationFeed(deps, id, writer);
       void feed.ended.then(() => writer.end());
       await feed.open(cursorIn(c.req.valid("header"), c.req.valid("query")));
-      return responses.respond(writer);
+      return responses.respond(writer, c.var.caller);
     })
     .openapi(ofAll, async (c) => {
       const writer = new SseWriter(undefined, deps.heartbeatMs);
@@ -180,7 +180,7 @@ export function eventRoutes(deps: Deps) {
         },
       );
       void writer.closed.then(close);
-      return responses.respond(writer);
+      return responses.respond(writer, c.var.caller);
     })
     .openapi(combined, async (c) => {
       const { list: cursor = "", conversation = [] } = c.req.valid("query");
@@ -192,7 +192,7 @@ export function eventRoutes(deps: Deps) {
         throw error;
       }
       combinedStream.change({ open: [conversation].flat().map(openingOf), close: [] });
-      return responses.respond(combinedStream.writer);
+      return responses.respond(combinedStream.writer, c.var.caller);
     })
     .openapi(change, async (c) => {
       const { open: toOpen = [], close = [] } = c.req.valid("json");

@@ -31,7 +31,11 @@ export const eventData = {
   "message.added": storedMessage,
   "message.removed": z.object({ id: z.string() }),
   "state.changed": z.object({ state, cycleId: z.string().nullable() }),
-  "mode.changed": z.object({ mode, by: z.enum(["approval", "user"]) }),
+  "mode.changed": z.object({
+    mode,
+    by: z.enum(["approval", "user"]),
+    person: z.string().optional().openapi({ description: "Who approved: the name of the token." }),
+  }),
   "queue.changed": z.object({ queue: z.array(queuedMessage), queueHeld }),
   "usage.changed": z.object({ usage }),
   "context.warned": z.object({ contextRatio: z.number(), actions }),
