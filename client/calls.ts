@@ -79,7 +79,8 @@ export type Calls = {
   readonly bytes: (path: string) => Promise<Blob>;
 };
 
-export function createCalls({ url, token }: Server): Calls {
+/** @param onUnauthorized called when the server does not accept the token */
+export function createCalls({ url, token }: Server, onUnauthorized?: () => void): Calls {
   const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
   const fetchInTime: typeof fetch = (input, init) => {
     const isLarge = typeof init?.body === "string" && init.body.length > SMALL_BODY;
@@ -92,7 +93,9 @@ export function createCalls({ url, token }: Server): Calls {
     try {
       return await parseResponse(request(routes));
     } catch (error) {
-      throw errorOf(error);
+      const known = errorOf(error);
+      if (known instanceof Refused && known.problem.code === "unauthorized") onUnauthorized?.();
+      throw known;
     }
   };
   const persist: Calls["persist"] = async (request, signal) => {

@@ -22,19 +22,21 @@ import { useLink } from "./use-models.ts";
 
 export function App() {
   const [token, setToken] = useState(firstToken);
+  const [isRefused, setRefused] = useState(false);
   const [view, setView] = useState(() => viewWith(token));
   const session = useMemo(() => {
-    const useToken = (given: string) => {
+    const keepToken = (given: string) => {
       storeToken(given);
       setToken(given);
     };
-    return { ...callsWith(token), view, useToken };
+    return { ...callsWith(token, () => setRefused(true)), view, keepToken };
   }, [token, view]);
   /** With another view: the old one may see nothing, or has another token. */
   const signIn = (given: string | null) => {
     if (given === null) forgetToken();
     else storeToken(given);
     setToken(given);
+    setRefused(false);
     view.end();
     setView(viewWith(given));
   };
@@ -52,7 +54,7 @@ export function App() {
   }, []);
   return (
     <SessionProvider value={session}>
-      <Page onToken={signIn} />
+      <Page isRefused={isRefused} onToken={signIn} />
     </SessionProvider>
   );
 }
@@ -63,14 +65,20 @@ function firstToken(): string | null {
   return storedToken();
 }
 
-function Page({ onToken }: { readonly onToken: (token: string | null) => void }) {
+function Page({
+  isRefused,
+  onToken,
+}: {
+  readonly isRefused: boolean;
+  readonly onToken: (token: string | null) => void;
+}) {
   const link = useLink();
   const route = useRoute();
   // On a phone the list covers the view over which it was opened; it goes when another view is chosen.
   const [listOver, setListOver] = useState<string | null>(null);
   const shown = route.kind === "conversation" ? route.id : "new";
   useKeptFocus();
-  if (link.kind === "unauthorized")
+  if (link.kind === "unauthorized" || isRefused)
     return <TokenPrompt wasRefused={storedToken() !== null} onToken={onToken} />;
   const openList = () => setListOver(shown);
   return (

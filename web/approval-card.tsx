@@ -28,7 +28,7 @@ export function ApprovalCard({
   readonly conversationId: string;
   readonly state: Pending;
 }) {
-  const { call, useToken } = useSession();
+  const { call, keepToken } = useSession();
   const [decision, setDecision] = useState<Decision | null>(null);
   const [asking, setAsking] = useState<Asking | null>(null);
   const [isArmed, setArmed] = useState(false);
@@ -51,7 +51,7 @@ export function ApprovalCard({
   };
   const decideWith = ({ wanted }: Asking, token: string) => {
     send(wanted, callsWith(token).call).then(
-      () => useToken(token),
+      () => keepToken(token),
       (error: unknown) => {
         setDecision(null);
         if (needsToken(error)) setAsking({ wanted, problem: sentenceOf(error) });

@@ -6,7 +6,7 @@ import { openView } from "./shared-view.ts";
 export type Session = Calls & {
   readonly view: View;
   /** From now on calls have this token, also after a reload. What is shown stays as it is. */
-  readonly useToken: (token: string) => void;
+  readonly keepToken: (token: string) => void;
 };
 
 const TOKEN = "bedrock.token";
@@ -32,7 +32,9 @@ export function takeTokenFromAddress(): string | null {
   return token === "" ? null : token;
 }
 
-export const callsWith = (token: string | null): Calls => createCalls({ url: window.location.origin, token });
+/** @param onUnauthorized called when the server does not accept the token any more */
+export const callsWith = (token: string | null, onUnauthorized?: () => void): Calls =>
+  createCalls({ url: window.location.origin, token }, onUnauthorized);
 
 export const viewWith = (token: string | null): View => openView(token);
 

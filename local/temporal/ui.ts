@@ -4,7 +4,7 @@
  * conversation.
  */
 import { randomInt } from "node:crypto";
-import { Hono } from "hono";
+import { Hono, type MiddlewareHandler } from "hono";
 import { proxy } from "hono/proxy";
 import { unauthorized, type Access } from "../../api/access/access.ts";
 import { requireRole } from "../../api/access/roles.ts";
@@ -45,14 +45,15 @@ export function serveUi({ behind, port, access, say }: UiOptions): Promise<Liste
     if (response.status === 401) response.headers.set("www-authenticate", 'Basic realm="Temporal Web UI"');
     return response;
   });
-  app.use(checkHost(HOST), checkOrigin, async (c, next) => {
+  const checkCaller: MiddlewareHandler<ApiEnv> = async (c, next) => {
     const token = tokenIn(c, tokenOrPassword);
     const caller = await access.admit(token, addressOf(c));
     // A browser asks the person for a token only after this answer.
     if (token === null && caller.role !== "admin") throw unauthorized();
     requireRole(caller, "admin");
     await next();
-  });
+  };
+  app.use(checkHost(HOST), checkOrigin, checkCaller);
   app.all("*", ({ req }) => {
     const { pathname, search } = new URL(req.url);
     const url = `http://${behind.ip}:${behind.port}${pathname}${search}`;
