@@ -42,6 +42,16 @@ export function neededRoles(app: OpenAPIHono<ApiEnv>): (c: Context) => Role | nu
   };
 }
 
+/**
+ * An approval gives rights, so it needs more than the route. A denial gives none, and who may talk may stop the run as
+ * well.
+ *
+ * @throws Problem `forbidden_role`
+ */
+export function requireRoleToDecide(caller: Caller, decision: "approve" | "deny"): void {
+  requireRole(caller, decision === "approve" ? "approve" : "talk");
+}
+
 /** @throws Problem `forbidden_role` */
 export function requireRole({ name, role }: Caller, needed: Role): void {
   if (isAtLeast(role, needed)) return;

@@ -12,7 +12,7 @@ import { streamRun, type RunPlace } from "../chat/stream.ts";
 import { uiMessagesOf } from "../chat/ui-messages.ts";
 import { createConversation } from "../create-conversation.ts";
 import { byOf, type Caller } from "../access/access.ts";
-import { needs, requireRole } from "../access/roles.ts";
+import { needs, requireRoleToDecide } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { OpenStreams } from "../events/open-streams.ts";
 import { readImages } from "../images.ts";
@@ -60,7 +60,7 @@ const chat = createRoute({
   tags,
   summary: "Send a message, or decide an approval, and follow the run",
   description:
-    "For `useChat` of the AI SDK. The last message counts; the same one again is taken once, and answered with its run. To decide an approval needs the role `approve`. A client that goes away stops nothing.",
+    "For `useChat` of the AI SDK. The last message counts; the same one again is taken once, and answered with its run. To approve needs the role `approve`. A client that goes away stops nothing.",
   request: { body: { required: true, content: { "application/json": { schema: chatRequest } } } },
   responses: {
     200: STREAM,
@@ -140,7 +140,7 @@ export function chatRoutes(deps: Deps) {
             0,
           );
         case "decision":
-          requireRole(c.var.caller, "approve");
+          requireRoleToDecide(c.var.caller, order.decision);
           return respond(
             await decide(deps, request.id, { ...order, ...byOf(c.var.caller) }),
             c.var.caller,

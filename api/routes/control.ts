@@ -10,7 +10,7 @@ import {
   triggerContinuationUpdate,
 } from "../../protocol/workflow.ts";
 import { byOf } from "../access/access.ts";
-import { needs } from "../access/roles.ts";
+import { needs, requireRoleToDecide } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
 import { awaitRevision } from "../projection.ts";
@@ -97,11 +97,11 @@ const approve = createRoute({
   method: "post",
   path: "/api/conversations/{id}/approval",
   operationId: "decideUpgrade",
-  ...needs("approve"),
+  ...needs("talk"),
   tags,
   summary: "Decide on a mode upgrade",
   description:
-    "The agent asks in the state `awaiting_mode_approval`; the first decision on a call wins, and the same one again is answered alike.",
+    "The agent asks in the state `awaiting_mode_approval`; the first decision on a call wins, and the same one again is answered alike. To approve needs the role `approve`; the message of the call and `mode.changed` name the token.",
   request: {
     params: conversationParams,
     body: {
@@ -216,6 +216,7 @@ export function controlRoutes(deps: Deps) {
     })
     .openapi(approve, async (c) => {
       const { id } = c.req.valid("param");
+      requireRoleToDecide(c.var.caller, c.req.valid("json").decision);
       const asked = { ...c.req.valid("json"), ...byOf(c.var.caller), row: await rowOf(id) };
       const { revision, mode, state } = await workflows.update(id, decideUpgradeUpdate, [asked]);
       return c.json({ mode, state, ...(await shown(id, revision)) }, 202);
