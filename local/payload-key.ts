@@ -1,41 +1,40 @@
 /**
- * Owns: the key by which the processes of one installation recognise each other's payloads
- * (protocol/payload-signature.ts), in a file under DATA_DIR. A process that can read it can give orders in the user's
- * name.
+ * Owns: the key with which the processes of one installation encrypt payloads (protocol/payload-encryption.ts), in a
+ * file under DATA_DIR. A process that can read it can read what Temporal has, and give orders in the user's name.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { payloadKeyOf } from "../config.ts";
+import { payloadKeysOf } from "../config.ts";
 import { dataFolders } from "./data-dir.ts";
 
-/** The key of this folder, made where there is none. The folder must exist, and no other process may use it meanwhile. */
-export function keepPayloadKey(dataDir: string): Uint8Array {
-  const kept = readPayloadKey(dataDir);
-  if (kept !== null) return kept;
+/** The keys of this folder, made where there is none. The folder must exist, and no other process may use it meanwhile. */
+export function keepPayloadKeys(dataDir: string): readonly Uint8Array[] {
+  const kept = readPayloadKeys(dataDir);
+  if (kept.length > 0) return kept;
   const key = randomBytes(32);
-  // Whatever was signed before was signed with another key.
+  // Whatever was encrypted before was encrypted with another key.
   write(usedIn(dataDir), "");
   write(fileIn(dataDir), key.toString("base64"));
-  return key;
+  return [key];
 }
 
-/** Whether the last start here used another key: what that key has signed is not valid any more. */
-export function isNewPayloadKey(dataDir: string, key: Uint8Array): boolean {
+/** Whether the last start here encrypted with a key that is not among these: nobody can read any more what it wrote. */
+export function areNewPayloadKeys(dataDir: string, keys: readonly Uint8Array[]): boolean {
   const used = usedKey(dataDir);
-  return used !== null && used !== digestOf(key);
+  return keys.length > 0 && used !== null && !keys.some((key) => digestOf(key) === used);
 }
 
-/** From now on the key is not new: no conversation depends on what an earlier key has signed. */
-export function rememberPayloadKey(dataDir: string, key: Uint8Array): void {
-  if (usedKey(dataDir) !== digestOf(key)) write(usedIn(dataDir), digestOf(key));
+/** From now on these keys are not new: the first of them encrypts. */
+export function rememberPayloadKey(dataDir: string, [key]: readonly Uint8Array[]): void {
+  if (key !== undefined && usedKey(dataDir) !== digestOf(key)) write(usedIn(dataDir), digestOf(key));
 }
 
-/** null: there is no usable key. */
-export const readPayloadKey = (dataDir: string): Uint8Array | null =>
-  attempt(() => payloadKeyOf(readFileSync(fileIn(dataDir), "utf8").trim()));
+/** None: there is no usable key. */
+export const readPayloadKeys = (dataDir: string): readonly Uint8Array[] =>
+  attempt(() => payloadKeysOf(readFileSync(fileIn(dataDir), "utf8").trim())) ?? [];
 
-/** The digest of the key of the last start; null: nothing is known of it. */
+/** The digest of the key that the last start encrypted with; null: nothing is known of it. */
 const usedKey = (dataDir: string): string | null => attempt(() => readFileSync(usedIn(dataDir), "utf8"));
 
 function attempt<T>(read: () => T): T | null {

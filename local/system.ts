@@ -7,7 +7,7 @@ import { Client, Connection } from "@temporalio/client";
 import type { Listening } from "../api/serve.ts";
 import type { Config } from "../config.ts";
 import { migrate } from "../db/migrate.ts";
-import { dataConverterOf } from "../protocol/payload-signature.ts";
+import { dataConverterOf } from "../protocol/payload-encryption.ts";
 import {
   apiProcess,
   apiUrl,
@@ -23,7 +23,7 @@ import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
 import { createProcessManager, stopLeftovers } from "./process-manager.ts";
 import { checkMachine } from "./machine.ts";
 import { withProgress, type Report } from "./progress.ts";
-import { isNewPayloadKey, keepPayloadKey, rememberPayloadKey } from "./payload-key.ts";
+import { areNewPayloadKeys, keepPayloadKeys, rememberPayloadKey } from "./payload-key.ts";
 import { sendRestarted, stillAtWork, type Announced } from "./restart.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
@@ -116,26 +116,26 @@ export function createSystem(given: Config, say: (line: string) => void): System
   };
 
   /** With servers of one's own other hosts need the key, too: there it is given, or there is none. */
-  const payloadKey = (): Uint8Array | null =>
-    given.payloadKey === null && given.temporalAddress === null
-      ? keepPayloadKey(given.dataDir)
-      : given.payloadKey;
+  const payloadKeys = (): readonly Uint8Array[] =>
+    given.payloadKeys.length === 0 && given.temporalAddress === null
+      ? keepPayloadKeys(given.dataDir)
+      : given.payloadKeys;
 
   const announceRestart = async (
     address: string,
     databaseUrl: string,
-    key: Uint8Array | null,
+    keys: readonly Uint8Array[],
   ): Promise<Announced> => {
     const connection = await Connection.connect({ address });
     try {
       const namespace = given.temporalNamespace;
-      const client = new Client({ connection, namespace, dataConverter: dataConverterOf(key) });
+      const client = new Client({ connection, namespace, dataConverter: dataConverterOf(keys) });
       const { restartPolicy: policy, taskQueue } = given;
-      const anew = key !== null && isNewPayloadKey(given.dataDir, key);
+      const anew = areNewPayloadKeys(given.dataDir, keys);
       const announced = await step("Open conversations", (onProgress) =>
         sendRestarted({ client, databaseUrl, taskQueue, policy, anew, onProgress }),
       );
-      if (key !== null) rememberPayloadKey(given.dataDir, key);
+      rememberPayloadKey(given.dataDir, keys);
       return announced;
     } finally {
       await connection.close();
@@ -150,8 +150,8 @@ export function createSystem(given: Config, say: (line: string) => void): System
       lock = await step("Another start", (report) => takeDataLock(folders, { report, signal }));
       announceUrl(folders, null);
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
-      const key = payloadKey();
-      const config = { ...given, payloadKey: key, port: await choosePort(given) };
+      const keys = payloadKeys();
+      const config = { ...given, payloadKeys: keys, port: await choosePort(given) };
 
       const [databaseUrl, temporalAddress, modelUrl] = await together([
         startPostgres(),
@@ -164,7 +164,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
           `DATABASE_URL cannot be used: ${sentenceOf(error)}. Start it, or correct the address.`,
         );
       });
-      const { atRest } = await announceRestart(temporalAddress, databaseUrl, key);
+      const { atRest } = await announceRestart(temporalAddress, databaseUrl, keys);
 
       const services = { databaseUrl, temporalAddress, modelUrl };
       await Promise.all([

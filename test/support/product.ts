@@ -11,9 +11,9 @@ import { createInterface } from "node:readline";
 import { Client, Connection } from "@temporalio/client";
 import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { freePort } from "../../local/ports.ts";
-import { readPayloadKey } from "../../local/payload-key.ts";
+import { readPayloadKeys } from "../../local/payload-key.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
-import { dataConverterOf } from "../../protocol/payload-signature.ts";
+import { dataConverterOf } from "../../protocol/payload-encryption.ts";
 import { deferred } from "./waiting.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -31,10 +31,10 @@ export type Product = {
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   readonly model: ScriptedServer;
-  /** A client that signs payloads as the product does. */
+  /** A client that encrypts payloads as the product does. */
   readonly temporal: Client;
-  /** null: the product signs nothing. */
-  readonly payloadKey: Uint8Array | null;
+  /** Of its data folder. */
+  readonly payloadKeys: readonly Uint8Array[];
   /** An empty directory for conversations, removed with the product. */
   readonly cwd: string;
   /** Milliseconds from the start of the process to `ready`. */
@@ -116,7 +116,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     JSON.stringify(["ready", "Temporal", "Postgres"].map((name) => all.get(name)));
   const temporalAddress = said.get("Temporal") ?? "";
   connection = await Connection.connect({ address: temporalAddress });
-  const payloadKey = readPayloadKey(data);
+  const payloadKeys = readPayloadKeys(data);
   return {
     url: said.get("ready") ?? "",
     get pid() {
@@ -126,8 +126,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     temporalUiUrl: said.get("Temporal Web UI") ?? null,
     databaseUrl: said.get("Postgres") ?? "",
     temporalAddress,
-    temporal: new Client({ connection, dataConverter: dataConverterOf(payloadKey) }),
-    payloadKey,
+    temporal: new Client({ connection, dataConverter: dataConverterOf(payloadKeys) }),
+    payloadKeys,
     model,
     cwd: folder,
     startMs: performance.now() - started,
