@@ -23,7 +23,7 @@ import { eventually, temporaryFolder } from "./support.ts";
 const SLOW = 180_000;
 
 let product: Product;
-/** The client of any program, which has no key. */
+/** A client that sends as any program does, which has no key. It can read the answers, so that the tests can. */
 let stranger: Client;
 /** A client that copied an encrypted payload and changed it. */
 let forger: Client;
@@ -31,14 +31,25 @@ let forger: Client;
 beforeAll(async () => {
   product = await startProduct();
   const { connection } = product.temporal;
-  stranger = new Client({ connection });
+  stranger = new Client({ connection, dataConverter: inClear(product) });
   forger = new Client({ connection, dataConverter: changing(product) });
 }, SLOW);
 afterAll(() => product.stop(), SLOW);
 
+const codecOf = ({ payloadKeys }: Product): PayloadEncryption => new PayloadEncryption(payloadKeys);
+
+function inClear(product: Product): DataConverter {
+  const encryption = codecOf(product);
+  const codec: PayloadCodec = {
+    encode: (payloads) => Promise.resolve(payloads),
+    decode: (payloads, context) => encryption.decode(payloads, context),
+  };
+  return { payloadCodecs: [codec] };
+}
+
 /** Encrypts payloads, and then changes one of their bytes: a forger cannot encrypt what it wants. */
-function changing({ payloadKeys }: Product): DataConverter {
-  const encryption = new PayloadEncryption(payloadKeys);
+function changing(product: Product): DataConverter {
+  const encryption = codecOf(product);
   const codec: PayloadCodec = {
     encode: async (wanted, context) => {
       const encrypted = await encryption.encode(wanted, context);
@@ -143,7 +154,7 @@ describe.each(STRANGERS)("a payload that %s", (_, clientOf) => {
         args: [{ conversationId: randomUUID(), config: { host: hostname() } }],
       });
       await expect(asked).rejects.toMatchObject({
-        cause: { type: "Error", nonRetryable: true },
+        cause: { message: "The order does not come from this installation." },
       });
     }
     const listed = product.temporal.activity.execute("listDirectories", {
