@@ -28,7 +28,7 @@ import { sendRestarted, stillAtWork, type Announced } from "./restart.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
 import { waitForTemporal } from "./temporal/server.ts";
-import { hiddenAddress, serveUi } from "./temporal/ui.ts";
+import { codecOf, hiddenAddress, serveUi } from "./temporal/ui.ts";
 
 export type System = {
   /**
@@ -75,7 +75,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
     return step("Postgres", (report) => kept.start(report));
   };
 
-  const startTemporal = async (): Promise<string> => {
+  const startTemporal = async (payloadKeys: readonly Uint8Array[]): Promise<string> => {
     if (given.temporalAddress !== null) {
       const address = given.temporalAddress;
       const namespace = given.temporalNamespace;
@@ -96,12 +96,12 @@ export function createSystem(given: Config, say: (line: string) => void): System
       dbFile: join(folders.temporalDir, "temporal.db"),
       namespace: given.temporalNamespace,
       port: ports.temporal,
-      ui: behind,
+      ui: behind === null ? null : { ...behind, codec: codecOf(ports.temporalUi) },
     });
     await step("Temporal", () => processes.start(spec));
     if (behind !== null) {
-      const { apiToken } = given;
-      ui = await serveUi({ behind, port: ports.temporalUi, apiToken, say });
+      const { apiToken, temporalNamespace } = given;
+      ui = await serveUi({ behind, port: ports.temporalUi, apiToken, payloadKeys, temporalNamespace, say });
     }
     return `127.0.0.1:${ports.temporal}`;
   };
@@ -116,7 +116,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
   };
 
   /** With servers of one's own other hosts need the key, too: there it is given, or there is none. */
-  const payloadKeys = (): readonly Uint8Array[] =>
+  const keysOfPayloads = (): readonly Uint8Array[] =>
     given.payloadKeys.length === 0 && given.temporalAddress === null
       ? keepPayloadKeys(given.dataDir)
       : given.payloadKeys;
@@ -150,12 +150,12 @@ export function createSystem(given: Config, say: (line: string) => void): System
       lock = await step("Another start", (report) => takeDataLock(folders, { report, signal }));
       announceUrl(folders, null);
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
-      const keys = payloadKeys();
+      const keys = keysOfPayloads();
       const config = { ...given, payloadKeys: keys, port: await choosePort(given) };
 
       const [databaseUrl, temporalAddress, modelUrl] = await together([
         startPostgres(),
-        startTemporal(),
+        startTemporal(keys),
         startModel(),
       ]);
       await step("Database schema", (report) => migrate(databaseUrl, report)).catch((error: unknown) => {

@@ -11,6 +11,7 @@ import { startProduct } from "../support/product.ts";
 
 const SLOW = 180_000;
 const TOKEN = "t:0ken";
+const KEY = new Uint8Array(32).fill(5);
 const basic = (password: string): string => `Basic ${Buffer.from(`anybody:${password}`).toString("base64")}`;
 
 test(
@@ -82,7 +83,7 @@ async function guarded(apiToken: string | null) {
   const said: string[] = [];
   const ui = await serveUi({
     ...{ behind: { ip: "127.0.0.1", port }, port: await freePort() },
-    ...{ apiToken, say: (line: string) => said.push(line) },
+    ...{ apiToken, payloadKeys: [KEY], temporalNamespace: "default", say: (line: string) => said.push(line) },
   });
   onTestFinished(async () => {
     await ui.close(0);

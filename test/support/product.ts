@@ -4,7 +4,7 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -60,6 +60,8 @@ export type ProductOptions = {
   readonly root?: string;
   /** Settings that add to the usual ones or replace them; undefined removes one. */
   readonly env?: NodeJS.ProcessEnv;
+  /** The user that runs it, with a group of the same number; by default the one that runs the test. */
+  readonly user?: number;
   /** Files that are open when the product starts, by their descriptors. */
   readonly inherits?: ReadonlyMap<number, string>;
   /** The address under which the product reaches the provider, given the provider's own. */
@@ -67,8 +69,15 @@ export type ProductOptions = {
 };
 
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
-  const { root = ROOT, env, inherits, providerBehind = (url: string) => Promise.resolve(url) } = options;
+  const {
+    root = ROOT,
+    env,
+    inherits,
+    user,
+    providerBehind = (url: string) => Promise.resolve(url),
+  } = options;
   const folder = mkdtempSync(join(tmpdir(), "bedrock-product-"));
+  if (user !== undefined) chownSync(folder, user, user);
   const data = options.dataDir ?? join(folder, "data");
   const model = await startScriptedServer();
   const provider = await providerBehind(model.url);
@@ -101,7 +110,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   /** Starts the process. Returns the addresses that it prints until it is ready. */
   const start = async (): Promise<ReadonlyMap<string, string>> => {
     ended.signal.throwIfAborted();
-    const started = (child = spawnProduct(root, settings, inherits));
+    const started = (child = spawnProduct(root, settings, user, inherits));
     const said = await introductionOf(started);
     started.once("exit", (code, signal) => {
       if (signal !== "SIGKILL" && !ended.signal.aborted) giveUp(signal ?? `exit code ${String(code)}`);
@@ -153,6 +162,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
 function spawnProduct(
   root: string,
   env: NodeJS.ProcessEnv,
+  user: number | undefined,
   inherits: ReadonlyMap<number, string> = new Map(),
 ): ChildProcess {
   const open = new Map([...inherits].map(([at, file]) => [at, openSync(file, "r")]));
@@ -163,7 +173,7 @@ function spawnProduct(
   const product = { command: process.execPath, args: ["local/run.mjs", "local/main.ts"] };
   const { command, args } = dyingWithParent(product, "SIGTERM");
   const child = spawn(command, args, {
-    ...{ cwd: root, env },
+    ...{ cwd: root, env, ...(user === undefined ? {} : { uid: user, gid: user }) },
     stdio: ["ignore", "pipe", "inherit", ...above],
   });
   for (const fd of open.values()) closeSync(fd);
