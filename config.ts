@@ -48,9 +48,12 @@ export type Config = {
   /** 0: any free port. */
   readonly port: number;
   /**
-   * The key that signs payloads. null: `npm start` with its own server makes its own key; otherwise nothing is signed.
+   * The keys of payloads: the first encrypts, all decrypt. None: `npm start` with its own server makes its own key;
+   * otherwise nothing is encrypted.
    */
-  readonly payloadKey: Uint8Array | null;
+  readonly payloadKeys: readonly Uint8Array[];
+  /** Titles are search attributes in Temporal, where they stand in clear. */
+  readonly titlesInTemporal: boolean;
   /** The owner's token, which may do everything. null: see `ownerTokenDigest`. */
   readonly apiToken: string | null;
   /** Of the owner's token: of `apiToken`, or of the one that `npm start` has made. null: there is none. */
@@ -125,7 +128,8 @@ export function loadConfig(env: Env): Config {
     databaseUrl: e.DATABASE_URL ?? null,
     temporalAddress: e.TEMPORAL_ADDRESS ?? null,
     temporalNamespace: e.TEMPORAL_NAMESPACE,
-    payloadKey: e.PAYLOAD_KEY ?? null,
+    payloadKeys: e.PAYLOAD_KEY ?? [],
+    titlesInTemporal: e.TITLES_IN_TEMPORAL,
     host: e.HOST,
     port: e.PORT,
     apiToken: e.API_TOKEN ?? null,
@@ -157,9 +161,12 @@ export function loadServiceConfig(env: Env): ServiceConfig {
   return { ...config, databaseUrl, temporalAddress };
 }
 
-/** null: it is not 32 bytes in base64. */
-export function payloadKeyOf(text: string): Uint8Array | null {
-  return /^[A-Za-z0-9+/]{43}=$/.test(text) ? Buffer.from(text, "base64") : null;
+/** The keys in a text that has commas between them; null: one of them is not 32 bytes in base64, or there is none. */
+export function payloadKeysOf(text: string): readonly Uint8Array[] | null {
+  const keys = text.split(",").map((part) => part.trim());
+  return keys.every((key) => /^[A-Za-z0-9+/]{43}=$/.test(key))
+    ? keys.map((key) => Buffer.from(key, "base64"))
+    : null;
 }
 
 /** Only this machine can connect to it. */
@@ -263,9 +270,11 @@ const schema = z.object({
   PAYLOAD_KEY: z
     .string()
     .transform((text, context) => {
-      const key = payloadKeyOf(text);
-      if (key !== null) return key;
-      context.addIssue("PAYLOAD_KEY must be 32 bytes in base64. Make one with: openssl rand -base64 32");
+      const keys = payloadKeysOf(text);
+      if (keys !== null) return keys;
+      context.addIssue(
+        "PAYLOAD_KEY must be 32 bytes in base64, or several of them with commas. Make one with: openssl rand -base64 32",
+      );
       return z.NEVER;
     })
     .optional(),
@@ -274,6 +283,7 @@ const schema = z.object({
     .enum(["idle", "resume"], { error: sentence("RESTART_POLICY", "idle or resume") })
     .default("idle"),
   TEMPORAL_UI: boolean("TEMPORAL_UI").default(false),
+  TITLES_IN_TEMPORAL: boolean("TITLES_IN_TEMPORAL").default(true),
   TASK_QUEUE: name("TASK_QUEUE").default(CONVERSATIONS_QUEUE),
   TOOL_HOST: name("TOOL_HOST").optional(),
   TOOL_HOSTS: list.pipe(z.array(name("TOOL_HOSTS"))).default([]),

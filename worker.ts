@@ -20,7 +20,7 @@ import { ModelRegistry } from "./activities/model-registry.ts";
 import { RequestImages } from "./activities/request-images.ts";
 import { requestActivities } from "./activities/requests.ts";
 import { RunningTools } from "./activities/running-tools.ts";
-import { refuseUnsigned } from "./activities/refuse-unsigned.ts";
+import { refuseUnauthenticated } from "./activities/refuse-unauthenticated.ts";
 import { rowActivities } from "./activities/rows.ts";
 import { ownTools, toolActivities, toolStops } from "./activities/tools.ts";
 import { ConfigError, loadServiceConfig, WORKER_ROLES, type Env, type ServiceConfig } from "./config.ts";
@@ -28,7 +28,7 @@ import { openDatabase, type Database } from "./db/connect.ts";
 import { listenForOrders } from "./db/orders.ts";
 import { createClient } from "./llm/client.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
-import { dataConverterOf } from "./protocol/payload-signature.ts";
+import { dataConverterOf } from "./protocol/payload-encryption.ts";
 import { ensureWorkflowBundle } from "./worker/bundle.ts";
 import { LateRuns } from "./worker/late-runs.ts";
 import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
@@ -106,8 +106,8 @@ export async function startWorker(
   const common = {
     connection,
     namespace: config.temporalNamespace,
-    dataConverter: dataConverterOf(config.payloadKey),
-    interceptors: { activity: [refuseUnsigned] },
+    dataConverter: dataConverterOf(config.payloadKeys),
+    interceptors: { activity: [refuseUnauthenticated] },
     maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES,
     maxConcurrentActivityTaskPolls: POLLS,
     shutdownGraceTime: SHUTDOWN_GRACE,
@@ -168,7 +168,7 @@ function startRequests(config: ServiceConfig, db: Database, liveTexts: LiveTexts
   };
   return {
     activities: {
-      ...rowActivities({ db, history, models, toolsFor, limits }),
+      ...rowActivities({ db, history, models, toolsFor, limits, hidesTitles: !config.titlesInTemporal }),
       ...requestActivities(requests),
     },
     learned,

@@ -29,8 +29,8 @@ export type Deps = {
   /** The address that the server listens on. */
   readonly host: string;
   readonly access: Access;
-  /** The key that signs payloads; null: payloads are not signed. */
-  readonly payloadKey: Uint8Array | null;
+  /** The keys of payloads, the first for new ones; none: payloads are not encrypted. */
+  readonly payloadKeys: readonly Uint8Array[];
   readonly temporalNamespace: string;
   /** null: the page is not built. */
   readonly page: PageFiles | null;

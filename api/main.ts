@@ -37,7 +37,7 @@ async function run(config: ServiceConfig): Promise<void> {
     address: config.temporalAddress,
     namespace: config.temporalNamespace,
     taskQueue: config.taskQueue,
-    payloadKey: config.payloadKey,
+    payloadKeys: config.payloadKeys,
   });
   const closing = new AbortController();
   const report: ReportError = (id, error) => console.error(`api error ${id}:`, error);
@@ -54,7 +54,7 @@ async function run(config: ServiceConfig): Promise<void> {
     toolHosts: config.toolHosts,
     host: config.host,
     access,
-    payloadKey: config.payloadKey,
+    payloadKeys: config.payloadKeys,
     temporalNamespace: config.temporalNamespace,
     page: readPage(),
     closing: closing.signal,

@@ -23,7 +23,7 @@ import { ApplicationFailure, TimeoutFailure, type UpdateDefinition } from "@temp
 import type { HostActivities } from "../protocol/activities.ts";
 import type { Sandbox } from "../machine/conversation.ts";
 import { plainTitle } from "../protocol/title.ts";
-import { dataConverterOf } from "../protocol/payload-signature.ts";
+import { dataConverterOf } from "../protocol/payload-encryption.ts";
 import {
   HOST_DEADLINE_MS,
   HOST_RUN_TIMEOUT_MS,
@@ -31,7 +31,7 @@ import {
   UPDATE_DEADLINE_MS,
   WORKFLOW_TASK_TIMEOUT_MS,
 } from "../protocol/timing.ts";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 import {
   CONVERSATION_WORKFLOW,
   toolsQueue,
@@ -103,12 +103,12 @@ export type TemporalOptions = {
   readonly namespace: string;
   /** Where workers poll for conversations. */
   readonly taskQueue: string;
-  /** null: nothing is signed. */
-  readonly payloadKey: Uint8Array | null;
+  /** The first encrypts, all decrypt; none: nothing is encrypted. */
+  readonly payloadKeys: readonly Uint8Array[];
 };
 
 /** Connects on first use, and reconnects by itself; does not fail when the server is down. */
-export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: TemporalOptions): Workflows {
+export function connectWorkflows({ address, namespace, taskQueue, payloadKeys }: TemporalOptions): Workflows {
   const retries = defaultGrpcRetryOptions({ maxAttempts: CALLS, initialIntervalMs: () => FIRST_RETRY_MS });
   const closing = new AbortController();
   const mayRetry: typeof retries.retryableDecider = (attempt, status) =>
@@ -120,7 +120,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
     channelArgs: { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 },
     interceptors: [makeGrpcRetryInterceptor({ ...retries, retryableDecider: mayRetry })],
   });
-  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(payloadKey) });
+  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(payloadKeys) });
 
   const startOf = (start: ConversationStart, workflowIdConflictPolicy: "FAIL" | "USE_EXISTING") => {
     const title = plainTitle(start.createInput?.title ?? null);
@@ -141,7 +141,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
       const opened = await client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, () =>
         client.workflow.executeUpdateWithStart(openUpdate, { startWorkflowOperation }),
       );
-      return signed(opened).created;
+      return authenticated(opened).created;
     } catch (error) {
       if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
       // This call has started the workflow, so the workflow has this call's create input.
@@ -174,7 +174,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
     return client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
-          return signed(await ask(attempt));
+          return authenticated(await ask(attempt));
         } catch (error) {
           if (attempt === 1) await exists();
           if (attempt < ATTEMPTS && (isClosed(error) || wasOverlooked(error))) continue;
@@ -196,7 +196,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
           retry: { maximumAttempts: 1 },
         }),
       );
-      return signed(answer);
+      return authenticated(answer);
     } catch (error) {
       if (error instanceof ActivityExecutionFailedError && error.cause instanceof TimeoutFailure) {
         throw unavailable(`No worker answers for the tools of ${host}.`);
@@ -288,9 +288,9 @@ function grpcCode(error: unknown): number | null {
   return isGrpcServiceError(cause) ? cause.code : null;
 }
 
-/** @throws Problem when the answer is not signed, and so does not come from our workers. */
-function signed<T>(answer: T): T {
-  if (isUnsigned(answer)) throw unreachable();
+/** @throws Problem when the answer does not come from our workers. */
+function authenticated<T>(answer: T): T {
+  if (isUnauthenticated(answer)) throw unreachable();
   return answer;
 }
 

@@ -59,7 +59,7 @@ export function workerProcess(config: Config, services: Services): ProcessSpec {
       DATABASE_URL: services.databaseUrl,
       // The scripted model accepts any key, so it does not get the real one.
       ANTHROPIC_API_KEY: (config.scriptedModel ? null : config.anthropicApiKey) ?? "none",
-      ...payloadKey(config),
+      ...payloadKeys(config),
     },
     ready: { line: /^worker ready/m },
     stopWithin: 3500,
@@ -80,7 +80,7 @@ export function apiProcess(config: Config, services: Services): ProcessSpec {
     secrets: {
       DATABASE_URL: services.databaseUrl,
       ...(config.ownerTokenDigest === null ? {} : { OWNER_TOKEN_SHA256: config.ownerTokenDigest }),
-      ...payloadKey(config),
+      ...payloadKeys(config),
     },
     ready: { check: (signal) => waitForApi(config, signal) },
     stopWithin: 2500,
@@ -105,6 +105,7 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
     DATA_DIR: config.dataDir,
     TASK_QUEUE: config.taskQueue,
     TOOL_HOST: config.toolHost,
+    TITLES_IN_TEMPORAL: config.titlesInTemporal ? "1" : "0",
     MODEL: config.model,
     ...(config.modelsFile === null ? {} : { MODELS_FILE: config.modelsFile }),
     SCRIPTED_MODEL: config.scriptedModel ? "1" : "0",
@@ -113,8 +114,9 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
   };
 }
 
-function payloadKey({ payloadKey: key }: Config): { readonly PAYLOAD_KEY?: string } {
-  return key === null ? {} : { PAYLOAD_KEY: Buffer.from(key).toString("base64") };
+function payloadKeys({ payloadKeys: keys }: Config): { readonly PAYLOAD_KEY?: string } {
+  const texts = keys.map((key) => Buffer.from(key).toString("base64"));
+  return texts.length === 0 ? {} : { PAYLOAD_KEY: texts.join(",") };
 }
 
 /**

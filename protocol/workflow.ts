@@ -42,6 +42,8 @@ export type CreateInput = {
   readonly task: { readonly messageId: string; readonly text: string } | null;
   /** Set if it is known; otherwise the workflow loads it and looks for the row at the same time. */
   readonly context?: Context;
+  /** What the parent knows of it; see ConversationMetadata. */
+  readonly hidesTitle?: boolean;
 };
 
 /** The state that one run hands to the next when it continues as new. */

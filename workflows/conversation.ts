@@ -18,14 +18,13 @@ import type { RowVersion } from "../protocol/commit.ts";
 import type { Context } from "../machine/context.ts";
 import { isWorking, newConversation, type SubAgentOutcome } from "../machine/conversation.ts";
 import { outcomeOf } from "../machine/outcome.ts";
-import type { ConversationConfig } from "../protocol/conversation.ts";
 import { STOP_BEFORE_REMOVAL_MS } from "../protocol/timing.ts";
 import type { WorkflowSinks } from "../protocol/sinks.ts";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 import { load, remove } from "./activities.ts";
 import { handleCommands } from "./commands.ts";
 import type { Divergence } from "./committer.ts";
-import { stateQuery, type ConversationStart } from "../protocol/workflow.ts";
+import { stateQuery, type ConversationStart, type CreateInput } from "../protocol/workflow.ts";
 import { isHistoryLong } from "./history-length.ts";
 import { lostNote, withoutWithdrawn, type Request } from "./requests.ts";
 import { Session, type Applied, type Beginning } from "./session.ts";
@@ -45,7 +44,7 @@ const { runs } = proxySinks<WorkflowSinks>();
 
 export async function conversation(start: ConversationStart): Promise<SubAgentOutcome | null> {
   // None of our processes has started this workflow. The next message starts the conversation from its row.
-  if (isUnsigned(start)) return null;
+  if (isUnauthenticated(start)) return null;
   runs.began(Date.now());
   const lifecycle = new Lifecycle(start);
   handleCommands(lifecycle);
@@ -257,7 +256,7 @@ export class Lifecycle {
     const loaded =
       createInput?.context === undefined
         ? await this.nonCancellable(() => load({ conversationId, createInput, askedMessageIds }))
-        : unasked(createInput.config, createInput.context);
+        : unasked(createInput, createInput.context);
     if (this.#isRemoved) return;
     if (loaded?.stored) {
       this.#continue(loaded, loaded.stored, divergence);
@@ -337,9 +336,10 @@ const tell = (session: Session, text: string): Applied => session.apply({ kind: 
 /**
  * A first run whose context is known does not look for a row. If there is one, the first commit finds the divergence.
  */
-const unasked = (config: ConversationConfig, context: Context): Loaded => ({
+const unasked = ({ config, hidesTitle = false }: CreateInput, context: Context): Loaded => ({
   config,
   context,
   subAgentContext: context,
+  ...(hidesTitle ? { hidesTitle } : {}),
   stored: null,
 });

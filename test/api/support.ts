@@ -88,7 +88,7 @@ afterAll(() => Promise.all(ends.map((end) => end())));
 /** An API for reads, streams and refusals, which need no workflow: it cannot reach Temporal. */
 export async function startApi(overrides: Overrides = {}): Promise<TestApi> {
   const databaseUrl = overrides.databaseUrl ?? (await freshDatabase());
-  const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none", payloadKey: null };
+  const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none", payloadKeys: [] };
   const started = apiOn(databaseUrl, temporal, "nowhere", overrides);
   if (overrides.databaseUrl === undefined) await started.notifications.ready;
   return started;
@@ -100,7 +100,7 @@ export function startApiOn({ config }: Pick<System, "config">, overrides: Partia
     address: config.temporalAddress,
     namespace: config.temporalNamespace,
     taskQueue: config.taskQueue,
-    payloadKey: config.payloadKey,
+    payloadKeys: config.payloadKeys,
   };
   return apiOn(config.databaseUrl, temporal, config.toolHost, overrides);
 }
@@ -144,7 +144,7 @@ function apiOn(
     scripted: false,
     host: "127.0.0.1",
     access,
-    payloadKey: temporal.payloadKey,
+    payloadKeys: temporal.payloadKeys,
     temporalNamespace: temporal.namespace,
     page: null,
     closing: closing.signal,

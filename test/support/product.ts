@@ -5,16 +5,16 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, Connection } from "@temporalio/client";
 import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { freePort } from "../../local/ports.ts";
-import { payloadKeyOf } from "../../config.ts";
+import { payloadKeysOf } from "../../config.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
-import { dataConverterOf } from "../../protocol/payload-signature.ts";
+import { dataConverterOf } from "../../protocol/payload-encryption.ts";
 import { deferred } from "./waiting.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -32,10 +32,10 @@ export type Product = {
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   readonly model: ScriptedServer;
-  /** A client that signs payloads as the product does. */
+  /** A client that encrypts payloads as the product does. */
   readonly temporal: Client;
-  /** null: the product signs nothing, or with a key of its own. */
-  readonly payloadKey: Uint8Array | null;
+  /** None: the product encrypts nothing, or with a key of its own. */
+  readonly payloadKeys: readonly Uint8Array[];
   /** An empty directory for conversations, removed with the product. */
   readonly cwd: string;
   /** Milliseconds from the start of the process to `ready`. */
@@ -64,6 +64,8 @@ export type ProductOptions = {
    * everything, and the key of payloads is known, so that tests can sign.
    */
   readonly env?: NodeJS.ProcessEnv;
+  /** The user that runs it, with a group of the same number; by default the one that runs the test. */
+  readonly user?: number;
   /** Files that are open when the product starts, by their descriptors. */
   readonly inherits?: ReadonlyMap<number, string>;
   /** The address under which the product reaches the provider, given the provider's own. */
@@ -71,8 +73,15 @@ export type ProductOptions = {
 };
 
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
-  const { root = ROOT, env, inherits, providerBehind = (url: string) => Promise.resolve(url) } = options;
+  const {
+    root = ROOT,
+    env,
+    inherits,
+    user,
+    providerBehind = (url: string) => Promise.resolve(url),
+  } = options;
   const folder = mkdtempSync(join(tmpdir(), "bedrock-product-"));
+  if (user !== undefined) chownSync(folder, user, user);
   const data = options.dataDir ?? join(folder, "data");
   const model = await startScriptedServer();
   const provider = await providerBehind(model.url);
@@ -107,7 +116,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   /** Starts the process. Returns the addresses that it prints until it is ready. */
   const start = async (): Promise<ReadonlyMap<string, string>> => {
     ended.signal.throwIfAborted();
-    const started = (child = spawnProduct(root, settings, inherits));
+    const started = (child = spawnProduct(root, settings, user, inherits));
     const said = await introductionOf(started);
     started.once("exit", (code, signal) => {
       if (signal !== "SIGKILL" && !ended.signal.aborted) giveUp(signal ?? `exit code ${String(code)}`);
@@ -122,7 +131,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     JSON.stringify(["ready", "Temporal", "Postgres"].map((name) => all.get(name)));
   const temporalAddress = said.get("Temporal") ?? "";
   connection = await Connection.connect({ address: temporalAddress });
-  const payloadKey = payloadKeyOf(settings.PAYLOAD_KEY ?? "");
+  const payloadKeys = payloadKeysOf(settings.PAYLOAD_KEY ?? "") ?? [];
   return {
     url: said.get("ready") ?? "",
     get pid() {
@@ -132,8 +141,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     temporalUiUrl: said.get("Temporal Web UI") ?? null,
     databaseUrl: said.get("Postgres") ?? "",
     temporalAddress,
-    temporal: new Client({ connection, dataConverter: dataConverterOf(payloadKey) }),
-    payloadKey,
+    temporal: new Client({ connection, dataConverter: dataConverterOf(payloadKeys) }),
+    payloadKeys,
     model,
     cwd: folder,
     startMs: performance.now() - started,
@@ -159,6 +168,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
 function spawnProduct(
   root: string,
   env: NodeJS.ProcessEnv,
+  user: number | undefined,
   inherits: ReadonlyMap<number, string> = new Map(),
 ): ChildProcess {
   const open = new Map([...inherits].map(([at, file]) => [at, openSync(file, "r")]));
@@ -169,7 +179,7 @@ function spawnProduct(
   const product = { command: process.execPath, args: ["local/run.mjs", "local/main.ts"] };
   const { command, args } = dyingWithParent(product, "SIGTERM");
   const child = spawn(command, args, {
-    ...{ cwd: root, env },
+    ...{ cwd: root, env, ...(user === undefined ? {} : { uid: user, gid: user }) },
     stdio: ["ignore", "pipe", "inherit", ...above],
   });
   for (const fd of open.values()) closeSync(fd);
