@@ -1,6 +1,6 @@
 /**
  * Owns: the commit, the only way in which a transition changes a conversation's rows: the fence of rules 1 to 3. The
- * function `commit_revisions` in Postgres (migrations/0001_commit_revisions.sql) decides what applies, so that a commit
+ * function `commit_revisions` in Postgres (migrations/0004_spending.sql) decides what applies, so that a commit
  * is one round trip.
  */
 import {
@@ -15,6 +15,7 @@ import type { Conversation } from "../machine/conversation.ts";
 import { blocksOf, type Message } from "../machine/message.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { IMAGE_HASH } from "../protocol/formats.ts";
+import { dayOf, type Sums } from "../protocol/spending.ts";
 import { STAND_IN_TITLE, titleFrom } from "../protocol/title.ts";
 import type { Database } from "./connect.ts";
 import { encodeJson } from "./json.ts";
@@ -49,10 +50,16 @@ export async function commit(
 /** A message that the caller has read; its cursor in the conversation. */
 export type LastRead = Pick<Message, "id" | "sequence">;
 
+/** Which sums the claimant wants to know: of its conversation; of the day, `YYYY-MM-DD`. */
+export type WantedSums = { readonly conversation: boolean; readonly day: string | null };
+
+/** Those that were asked for; the others are null. */
+export type FoundSums = { readonly [K in keyof Sums]: Sums[K] | null };
+
 /**
  * The same, and in the same round trip reads the messages after `lastRead`, ascending, for the activity that is about
  * to perform the operation. `newMessages` is null when the claim is not granted, there is no such message, or there are
- * many after it.
+ * many after it. `sums` is null when the claim is not granted, or none are wanted.
  */
 export async function commitAndRead(
   db: Database,
@@ -62,13 +69,23 @@ export async function commitAndRead(
     createInput,
     claim,
     lastRead,
-  }: { createInput: NewConversation | null; claim: Claim | null; lastRead: LastRead | null },
-): Promise<{ readonly committed: Committed; readonly newMessages: readonly Message[] | null }> {
+    sums = null,
+  }: {
+    createInput: NewConversation | null;
+    claim: Claim | null;
+    lastRead: LastRead | null;
+    sums?: WantedSums | null;
+  },
+): Promise<CommittedAndRead> {
   const payload = encodeJson({
     id: conversationId,
     createInput: createInput === null ? null : rowOf(createInput, revisions),
     claim,
     lastRead: lastRead === null ? null : { id: lastRead.id, sequence: lastRead.sequence },
+    sums,
+    charges: revisions.flatMap(({ number, at, charges = [] }) =>
+      charges.map((charge) => ({ number, day: dayOf(new Date(at)), ...charge })),
+    ),
     revisions: revisions.map((revision) => ({
       number: revision.number,
       id: revision.id,
@@ -86,13 +103,24 @@ export async function commitAndRead(
     images: [...new Set(imagesOf(revisions, value))],
   });
   const rows = await db.sql<
-    { answer: Committed & { readonly newMessages: readonly MessageJson[] | null } }[]
+    {
+      answer: Committed & {
+        readonly newMessages: readonly MessageJson[] | null;
+        readonly sums: FoundSums | null;
+      };
+    }[]
   >`select commit_revisions(${payload}::text::jsonb) as answer`;
   const [row] = rows;
   if (row === undefined) throw new Error("commit_revisions returned no row");
-  const { newMessages, ...committed } = row.answer;
-  return { committed, newMessages: newMessages?.map(messageOfJson) ?? null };
+  const { newMessages, sums: found, ...committed } = row.answer;
+  return { committed, newMessages: newMessages?.map(messageOfJson) ?? null, sums: found };
 }
+
+type CommittedAndRead = {
+  readonly committed: Committed;
+  readonly newMessages: readonly Message[] | null;
+  readonly sums: FoundSums | null;
+};
 
 function rowOf({ config, title }: NewConversation, revisions: Packed["revisions"]) {
   const chosen = title?.trim() === "" ? null : title;
