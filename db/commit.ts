@@ -12,7 +12,7 @@ import {
   type Packed,
 } from "../protocol/commit.ts";
 import type { Conversation } from "../machine/conversation.ts";
-import { blocksOf, type Message } from "../machine/message.ts";
+import { blocksOf, type Charge, type Message } from "../machine/message.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { IMAGE_HASH } from "../protocol/formats.ts";
 import { dayOf, type Sums } from "../protocol/spending.ts";
@@ -84,7 +84,7 @@ export async function commitAndRead(
     lastRead: lastRead === null ? null : { id: lastRead.id, sequence: lastRead.sequence },
     sums,
     charges: revisions.flatMap(({ number, at, charges = [] }) =>
-      charges.map((charge) => ({ number, day: dayOf(new Date(at)), ...charge })),
+      charges.map((charge) => ({ number, day: dayOf(new Date(at)), ...countable(charge) })),
     ),
     revisions: revisions.map((revision) => ({
       number: revision.number,
@@ -121,6 +121,25 @@ type CommittedAndRead = {
   readonly newMessages: readonly Message[] | null;
   readonly sums: FoundSums | null;
 };
+
+/** Tokens and billionths of a dollar, far beyond what one request can have. */
+const MOST_TOKENS = 1e12;
+const MOST_NANODOLLARS = 1e15;
+
+/** A provider may report any number, and none of them may stop a commit. */
+function countable({ nanodollars, ...tokens }: Charge) {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheCreationTokens } = tokens;
+  return {
+    inputTokens: whole(inputTokens, MOST_TOKENS),
+    outputTokens: whole(outputTokens, MOST_TOKENS),
+    cacheReadTokens: whole(cacheReadTokens, MOST_TOKENS),
+    cacheCreationTokens: whole(cacheCreationTokens, MOST_TOKENS),
+    nanodollars: nanodollars === null ? null : whole(nanodollars, MOST_NANODOLLARS),
+  };
+}
+
+const whole = (value: number, most: number): number =>
+  Number.isFinite(value) ? Math.min(Math.max(0, Math.ceil(value)), most) : 0;
 
 function rowOf({ config, title }: NewConversation, revisions: Packed["revisions"]) {
   const chosen = title?.trim() === "" ? null : title;

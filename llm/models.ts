@@ -62,6 +62,16 @@ const BUILT_IN: readonly ModelFacts[] = [
   { id: "claude-haiku-4-5", name: "Claude Haiku 4.5", ...SMALL, price: HAIKU_4 },
 ];
 
+/** Only their prices are known here; whether they can be had is for the provider's list. */
+const PRICED: readonly ModelFacts[] = [
+  { id: "claude-fable-5-1", price: { input: 10, output: 50, cacheRead: 0.25, cacheCreation: 12.5 } },
+  { id: "claude-fable-5", price: { input: 10, output: 50, cacheRead: 1, cacheCreation: 12.5 } },
+  { id: "claude-opus-5", price: OPUS_4 },
+  { id: "claude-sonnet-5", price: { ...SONNET_5_5, cacheRead: 0.2 } },
+  { id: "claude-opus-4-7", price: OPUS_4 },
+  { id: "claude-opus-4-6", price: OPUS_4 },
+];
+
 const DEMO: Model = {
   id: SCRIPTED_MODEL,
   name: "Scripted demo (not a language model)",
@@ -95,7 +105,7 @@ export class Models {
 
   constructor({ provided = null, file = [], scripted = false }: Sources = {}) {
     this.#scripted = scripted;
-    this.#facts = merged([BUILT_IN, provided ?? []]);
+    this.#facts = merged([PRICED, BUILT_IN, provided ?? []]);
     this.#file = merged([file]);
     const known = [...this.#facts.values(), ...file];
     this.#smallest = {

@@ -11,15 +11,7 @@ import type { Charge } from "../../machine/message.ts";
 import { viewUsage } from "../../machine/usage.ts";
 import { pack, type Revision } from "../../protocol/commit.ts";
 import { dayOf } from "../../protocol/spending.ts";
-import {
-  chain,
-  configOf,
-  createConversation,
-  newId,
-  ownDatabase,
-  testDatabase,
-  valueWith,
-} from "./fixtures.ts";
+import { chain, configOf, createConversation, ownDatabase, testDatabase, valueWith } from "./fixtures.ts";
 
 const DAY = "2026-03-14";
 const NOON = `${DAY}T12:00:00.000Z`;
@@ -123,6 +115,16 @@ describe("a charge", () => {
     await charged(db, id, next, noonOf(day), [charge(7)]);
     expect((await getConversation(db, id))?.spent).toEqual({ tokens: 20, dollars: null });
     expect((await readSums(db, id, day)).day).toEqual({ tokens: 20, nanodollars: 7, isPartlyUnknown: true });
+  });
+
+  test("with numbers that no provider should report stops no commit", async () => {
+    const db = await testDatabase();
+    const { id, head } = await createConversation(db);
+    const day = newDay();
+    const odd = { inputTokens: -1, outputTokens: 0.5, cacheReadTokens: NaN, cacheCreationTokens: 1e300 };
+    await charged(db, id, head, noonOf(day), [{ ...odd, nanodollars: Infinity }]);
+    const { conversation } = await readSums(db, id, day);
+    expect(conversation).toEqual(known(1e12 + 1, 0));
   });
 
   test("reaches clients with the usage that it comes with; what is not charged leaves the event as it is", async () => {
