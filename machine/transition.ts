@@ -103,18 +103,11 @@ function apply(draft: Draft, event: Event): Rejection | null {
  * once.
  */
 function charge(draft: Draft, event: Event): void {
-  switch (event.kind) {
-    case "llm_response":
-    case "llm_failed":
-    case "llm_lost": {
-      const charged = chargeIn(event);
-      if (charged === null) return;
-      if (awaitsRequest(draft.state, event.requestId) || stopsRequest(draft.state, event.requestId))
-        draft.charge(charged);
-      return;
-    }
-    default:
-  }
+  if (event.kind !== "llm_response" && event.kind !== "llm_failed" && event.kind !== "llm_lost") return;
+  const { state } = draft;
+  if (!awaitsRequest(state, event.requestId) && !stopsRequest(state, event.requestId)) return;
+  const charged = chargeIn(event);
+  if (charged !== null) draft.charge(charged);
 }
 
 type Ended = Extract<Event, { kind: "llm_response" | "llm_failed" | "llm_lost" }>;

@@ -75,6 +75,7 @@ test("/openapi.json has every route of the contract", () => {
       "GET /api/models",
       "GET /api/directories",
       "GET /api/hosts",
+      "GET /api/spending",
       "GET /healthz",
       "GET /readyz",
       "GET /metrics",
