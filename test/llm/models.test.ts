@@ -1,6 +1,6 @@
 /** The model registry: the facts about a model, their sources, and defaults for unknown ones (REQ-BED-022). */
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -211,6 +211,15 @@ describe("the file", () => {
     writeFileSync(join(folder, "models.json"), text);
     return join(folder, "models.json");
   };
+
+  test("may have what docs/spending.md shows of a price", () => {
+    const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "spending.md"), "utf8");
+    const [, example = ""] = /```json\n([^]*?)```/.exec(page) ?? [];
+    const [model] = readModelsFile(file(example));
+    expect(new Models({ file: model === undefined ? [] : [model] }).of("my-model").price).toEqual({
+      ...{ input: 3, output: 15, cacheRead: 0.3, cacheCreation: 3.75 },
+    });
+  });
 
   test("may state any fact of a model", () => {
     const models = [
