@@ -33,12 +33,13 @@ test("says what was spent today and by a conversation; a run that a limit ends s
   const { here } = await at({ ...NO_LIMITS, conversation: { tokens: 150, dollars: null } });
   const ended = await run(["run", "--json", `Go. ${script()}`], here);
   expect(ended.code).toBe(1);
-  expect(ended.stderr).toContain("This conversation has spent 200 tokens, and may spend 150 tokens.");
-  const { conversationId: id, spent } = JSON.parse(ended.stdout) as {
-    conversationId: string;
-    spent: unknown;
-  };
-  expect(spent).toEqual({ tokens: 200, dollars: 0.0026 });
+  const report = JSON.parse(ended.stdout) as { readonly conversationId: string };
+  const { conversationId: id } = report;
+  const spent = { tokens: 200, dollars: 0.0026 };
+  expect(report).toMatchObject({ spent, state: { errorKind: "spending_limit" } });
+  expect((await run(["attach", id], here)).stderr).toContain(
+    "This conversation has spent 200 tokens, and may spend 150 tokens.",
+  );
 
   expect((await run(["spending", id], here)).stdout).toBe(
     "This conversation and its sub-agents: $0.002600, 200 tokens. Limit: 150 tokens.\n",
