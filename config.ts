@@ -11,6 +11,7 @@ import { DEFAULT_MODEL, type ModelFacts, SCRIPTED_MODEL } from "./llm/models.ts"
 import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { MAX_TIMEOUT_SECONDS } from "./machine/control-tools.ts";
 import { digestOfToken, ROLES, type Role } from "./protocol/access.ts";
+import type { SpendingLimits } from "./protocol/spending.ts";
 import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -39,6 +40,7 @@ export type Config = {
   readonly llmStallMs: number;
   /** The time limit of a sub-agent whose task sets none. */
   readonly subAgentTimeoutSeconds: number;
+  readonly spendingLimits: SpendingLimits;
   /** null: `npm start` brings its own Postgres. */
   readonly databaseUrl: string | null;
   /** `host:port`; null: `npm start` brings its own server. */
@@ -125,6 +127,13 @@ export function loadConfig(env: Env): Config {
     models: modelsFile === null ? [] : modelsOf(modelsFile),
     llmStallMs: e.LLM_STALL_MS,
     subAgentTimeoutSeconds: e.SUB_AGENT_TIMEOUT_SECONDS,
+    spendingLimits: {
+      conversation: {
+        tokens: e.LIMIT_CONVERSATION_TOKENS ?? null,
+        dollars: e.LIMIT_CONVERSATION_DOLLARS ?? null,
+      },
+      day: { tokens: e.LIMIT_DAY_TOKENS ?? null, dollars: e.LIMIT_DAY_DOLLARS ?? null },
+    },
     databaseUrl: e.DATABASE_URL ?? null,
     temporalAddress: e.TEMPORAL_ADDRESS ?? null,
     temporalNamespace: e.TEMPORAL_NAMESPACE,
@@ -212,6 +221,25 @@ const integer = (key: string, least: number, most: number) => {
     .pipe(z.number().min(least, { error }).max(most, { error }));
 };
 
+/** A limit of 0 would refuse everything. */
+const tokenLimit = (key: string) => {
+  const error = sentence(key, "a whole number of tokens above 0");
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, { error })
+    .transform(Number)
+    .pipe(z.number().min(1, { error }));
+};
+
+const dollarLimit = (key: string) => {
+  const error = sentence(key, "an amount of US dollars above 0, like 2.50");
+  return z
+    .string()
+    .regex(/^\d{1,6}(\.\d{1,4})?$/, { error })
+    .transform(Number)
+    .pipe(z.number().positive({ error }));
+};
+
 const name = (key: string) => {
   const error = sentence(key, "a name of at most 200 letters, digits and ._:/@-");
   return z.string().regex(/^[\w.:/@-]{1,200}$/, { error });
@@ -243,6 +271,10 @@ const schema = z.object({
   SUB_AGENT_TIMEOUT_SECONDS: integer("SUB_AGENT_TIMEOUT_SECONDS", 1, MAX_TIMEOUT_SECONDS).default(
     DEFAULT_LIMITS.subAgentTimeoutSeconds,
   ),
+  LIMIT_CONVERSATION_TOKENS: tokenLimit("LIMIT_CONVERSATION_TOKENS").optional(),
+  LIMIT_CONVERSATION_DOLLARS: dollarLimit("LIMIT_CONVERSATION_DOLLARS").optional(),
+  LIMIT_DAY_TOKENS: tokenLimit("LIMIT_DAY_TOKENS").optional(),
+  LIMIT_DAY_DOLLARS: dollarLimit("LIMIT_DAY_DOLLARS").optional(),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\/\S+$/, "DATABASE_URL must look like postgres://user:password@host:5432/name.")

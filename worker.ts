@@ -164,6 +164,7 @@ function startRequests(config: ServiceConfig, db: Database, liveTexts: LiveTexts
     ...{ db, history, client, models, toolsFor },
     requestImages: new RequestImages(db),
     liveTexts,
+    spendingLimits: config.spendingLimits,
     stallMs: config.llmStallMs,
   };
   return {

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { commitAndRead, type LastRead } from "../db/commit.ts";
+import { commitAndRead, type LastRead, type WantedSums } from "../db/commit.ts";
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
 import type { Claim } from "../protocol/commit.ts";
@@ -24,26 +24,28 @@ export type EffectOf<E extends ConversationEvent> = {
   readonly operationId: string;
   /** The last message that this worker knows: the commit brings the messages after it. */
   readonly lastRead: LastRead | null;
+  /** The sums that the commit brings as well; none unless given. */
+  readonly sums?: WantedSums | null;
   /** Ends early when the lease's signal is aborted, and still returns an event. */
-  readonly perform: (lease: ActivityLease, newMessages: Answer["newMessages"]) => Promise<E>;
+  readonly perform: (lease: ActivityLease, read: Pick<Answer, "newMessages" | "sums">) => Promise<E>;
 };
 
 /** Commits, then performs the effect if the row waits for its operation. */
 export function commitThen<E extends ConversationEvent>(
   db: Database,
   input: EffectInput,
-  { operationId, lastRead, perform }: EffectOf<E>,
+  { operationId, lastRead, sums = null, perform }: EffectOf<E>,
 ): Promise<Performed<E>> {
   return withLease(async (lease) => {
     // Another run of the same activity has another `by`, and only one of them performs.
     const { dispatchAttempt, restarts } = input;
     const claim = { operationId, dispatchAttempt, by: randomUUID(), restarts };
-    const answer = await tryCommit(db, input, { claim, lastRead }, lease.signal);
+    const answer = await tryCommit(db, input, { claim, lastRead, sums }, lease.signal);
     if (answer === null) return { kind: "not_started" };
-    const { committed, newMessages } = answer;
+    const { committed } = answer;
     const mine = !committed.diverged && committed.awaits === operationId;
     if (!mine || lease.signal.aborted || isExpired(lease)) return { kind: "superseded", committed };
-    return { kind: "done", committed, event: await perform(lease, newMessages) };
+    return { kind: "done", committed, event: await perform(lease, answer) };
   });
 }
 
@@ -51,7 +53,7 @@ export function commitThen<E extends ConversationEvent>(
 async function tryCommit(
   db: Database,
   input: EffectInput,
-  order: { readonly claim: Claim; readonly lastRead: LastRead | null },
+  order: { readonly claim: Claim; readonly lastRead: LastRead | null; readonly sums: WantedSums | null },
   signal: AbortSignal,
 ): Promise<Answer | null> {
   const { conversationId, createInput } = input;

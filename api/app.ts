@@ -20,6 +20,7 @@ import { conversationRoutes } from "./routes/conversations.ts";
 import { cycleRoutes } from "./routes/cycles.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { messageRoutes } from "./routes/messages.ts";
+import { spendingRoutes } from "./routes/spending.ts";
 import { systemRoutes } from "./routes/system.ts";
 
 /** For the typed client: `hc<Api>(url)`. */
@@ -48,6 +49,7 @@ export function createApp(deps: Deps) {
     .route("/", eventRoutes(deps))
     .route("/", chatRoutes(deps))
     .route("/", codecRoutes(deps))
+    .route("/", spendingRoutes(deps))
     .route("/", systemRoutes(deps, probe));
   routes.doc31("/openapi.json", {
     openapi: "3.1.0",

@@ -2,6 +2,7 @@
 import type { Access } from "./access/access.ts";
 import type { Database } from "../db/connect.ts";
 import type { Models } from "../llm/models.ts";
+import type { SpendingLimits } from "../protocol/spending.ts";
 import type { StreamChannel } from "./events/combined-streams.ts";
 import type { Hub } from "./events/hub.ts";
 import type { Metrics } from "./metrics.ts";
@@ -22,6 +23,7 @@ export type Deps = {
   readonly defaultModel: string;
   /** The answers come from the built-in scripted model. */
   readonly scripted: boolean;
+  readonly spendingLimits: SpendingLimits;
   /** The host of a new conversation that names none. */
   readonly toolHost: string;
   /** All hosts on which new conversations may live, `toolHost` first. */

@@ -50,6 +50,7 @@ async function run(config: ServiceConfig): Promise<void> {
     models: createModelRegistry(db, config),
     defaultModel: config.model,
     scripted: config.scriptedModel,
+    spendingLimits: config.spendingLimits,
     toolHost: config.toolHost,
     toolHosts: config.toolHosts,
     host: config.host,

@@ -8,7 +8,7 @@ export type Defect = {
   readonly shows: RegExp;
 };
 
-const COMMIT = "db/migrations/0001_commit_revisions.sql";
+const COMMIT = "db/migrations/0004_spending.sql";
 
 /** A commit is applied whatever the row says, and answers every operation that the row waits for it. */
 const FENCE_OFF: Defect = {

@@ -305,6 +305,17 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
   );
 
   program
+    .command("spending")
+    .summary("what was spent today, or by a conversation")
+    .description("By all conversations since 00:00 UTC, or by one with its sub-agents; and the limits.")
+    .argument("[id]")
+    .addOption(json())
+    .action(async (id: string | undefined, flags: OutputFlags) => {
+      const { spending } = await import("./spending.ts");
+      await spending(context(flags), id ?? null);
+    });
+
+  program
     .command("mode")
     .summary("back to Restricted mode")
     .description("Only an approval leads out of Restricted mode; this leads back.")

@@ -111,7 +111,18 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
     SCRIPTED_MODEL: config.scriptedModel ? "1" : "0",
     LLM_STALL_MS: String(config.llmStallMs),
     SUB_AGENT_TIMEOUT_SECONDS: String(config.subAgentTimeoutSeconds),
+    ...spendingLimits(config),
   };
+}
+
+function spendingLimits({ spendingLimits: { conversation, day } }: Config): NodeJS.ProcessEnv {
+  const limits = {
+    LIMIT_CONVERSATION_TOKENS: conversation.tokens,
+    LIMIT_CONVERSATION_DOLLARS: conversation.dollars,
+    LIMIT_DAY_TOKENS: day.tokens,
+    LIMIT_DAY_DOLLARS: day.dollars,
+  };
+  return Object.fromEntries(Object.entries(limits).map(([key, limit]) => [key, limit?.toString()]));
 }
 
 function payloadKeys({ payloadKeys: keys }: Config): { readonly PAYLOAD_KEY?: string } {

@@ -10,6 +10,22 @@ import { parameter, text } from "../schemas/common.ts";
 import { problems, problemsOfProbe } from "../schemas/problem.ts";
 import { toolHostOf } from "../tool-hosts.ts";
 
+const rates = {
+  input: z.number(),
+  output: z.number(),
+  cacheRead: z.number(),
+  cacheCreation: z.number(),
+};
+const price = z.object({
+  ...rates,
+  longPrompt: z
+    .object({ ...rates, above: z.int() })
+    .optional()
+    .openapi({
+      description: "Of a request whose prompt has more than `above` tokens.",
+    }),
+});
+
 const listModels = createRoute({
   method: "get",
   path: "/api/models",
@@ -33,6 +49,9 @@ const listModels = createRoute({
                 maxOutputTokens: z.int(),
                 thinking: z.enum(["adaptive", "none"]),
                 maxImages: z.int().openapi({ description: "Images in one request; 0: it sees none." }),
+                price: price.nullable().openapi({
+                  description: "US dollars per million tokens; null: not known.",
+                }),
                 default: z.boolean(),
                 scripted: z.boolean(),
               }),

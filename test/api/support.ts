@@ -12,6 +12,7 @@ import { listen, type Notifications } from "../../db/notifications.ts";
 import { sendOrder } from "../../db/orders.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
 import { digestOfToken, type Role } from "../../protocol/access.ts";
+import { NO_LIMITS } from "../../protocol/spending.ts";
 import { freshDatabase } from "../support/database.ts";
 import type { System } from "../support/system.ts";
 
@@ -142,6 +143,7 @@ function apiOn(
     models: () => Promise.resolve(models),
     defaultModel: DEFAULT_MODEL,
     scripted: false,
+    spendingLimits: NO_LIMITS,
     host: "127.0.0.1",
     access,
     payloadKeys: temporal.payloadKeys,
