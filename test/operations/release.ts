@@ -13,6 +13,7 @@ import { promisify } from "node:util";
 import type { Client } from "@temporalio/client";
 import { inject } from "vitest";
 import { Sources, type Edit } from "../../chaos/sources.ts";
+import type * as Bundle from "../../worker/bundle.ts";
 import type { WorkerProcess } from "../support/worker-process.ts";
 
 export const ROOT = join(import.meta.dirname, "..", "..");
@@ -34,6 +35,12 @@ export async function makeNextRelease(defer: Defer): Promise<string> {
   const sources = new Sources(join(folder, "next"));
   sources.change([OTHER_COURSE]);
   return sources.root;
+}
+
+/** The bundle of a release's workflows. */
+export async function bundleOf(root: string): Promise<string> {
+  const { ensureWorkflowBundle } = (await import(join(root, "worker", "bundle.ts"))) as typeof Bundle;
+  return ensureWorkflowBundle(join(root, "node_modules", ".cache", "workflows"));
 }
 
 const PAGE = readFileSync(join(ROOT, "docs", "operations.md"), "utf8");
@@ -64,8 +71,9 @@ export const page = {
   giveUp: theCommand("workflow terminate"),
 } as const;
 
-/** The same way back. */
-export const back = (command: string): string => command.replaceAll("bedrock:1", "bedrock:2");
+/** The command of the way back: the builds are exchanged. */
+export const reversed = (command: string): string =>
+  command.replace(/(?<=bedrock:|BUILD=|--build-id )[12]/g, (build) => (build === "1" ? "2" : "1"));
 
 export type Operator = {
   /** Runs a command to its end. Returns what it prints. */
