@@ -15,7 +15,7 @@ import { problemOf, startApiOn } from "../api/support.ts";
 import { spawning } from "../support/family.ts";
 import { startSystem } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
-import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
+import type { WorkerProcess } from "../support/worker-process.ts";
 import { buildsOf, bundleOf, makeNextRelease, operatorWith, page, reversed, ROOT } from "./release.ts";
 
 const SLOW = 180_000;
@@ -26,7 +26,8 @@ const ROUNDS = [1, 2, 3, 4, 5, 6];
 
 // A server of its own, where the names of the page are free.
 const temporal = await startTemporal({ binary: inject("temporalBinary") });
-const system = await startSystem({ workers: 0, env: { TEMPORAL_ADDRESS: temporal.address } });
+const env = { TEMPORAL_ADDRESS: temporal.address, TOOL_HOST: "build-1" };
+const system = await startSystem({ workers: 0, env });
 const { config, cwd, model, defer } = system;
 defer(() => temporal.stop());
 const requests = startApiOn(system);
@@ -42,7 +43,6 @@ const operator = await operatorWith(
   defer,
 );
 const next = await makeNextRelease(defer);
-await startWorkerProcess(system, { WORKER_ROLES: "tools" });
 
 const fileOf = (id: string): string => join(cwd, id);
 const linesOf = (id: string): readonly string[] =>
@@ -164,10 +164,11 @@ async function begin([name, kind]: readonly [string, Kind]): Promise<Conversatio
 
 describe("an upgrade", () => {
   let old: WorkerProcess;
+  let tools: WorkerProcess;
   let all: readonly Conversation[];
   beforeAll(async () => {
     await operator.run(page.migrate);
-    old = await operator.start(page.first, ROOT);
+    [tools, old] = await Promise.all([operator.start(page.toolHost, ROOT), operator.start(page.first, ROOT)]);
   });
 
   const readiness = async (): Promise<string> => {
@@ -184,6 +185,27 @@ describe("an upgrade", () => {
     await operator.run(page.firstIsCurrent);
     await expect.poll(readiness).toBe("ready");
   });
+
+  test(
+    "a tool host is replaced: the command that runs goes on, and the new worker runs the next one",
+    { timeout: SLOW },
+    async () => {
+      const kind: Kind = {
+        turn: (id) => [leaving(id, "first", "sleep 4"), leaving(id, "second"), say("Done.")],
+        act: actUntil("tool_executing"),
+        leaves: () => ["first", "second"],
+      };
+      const { id } = await begin(["on a host", kind]);
+      await kind.act(id);
+      const started = await operator.start(page.toolHost, next);
+      tools.signal("SIGTERM");
+      await tools.exited;
+      tools = started;
+      await person.untilState(id, "idle");
+      expect(linesOf(id)).toEqual(["first", "second"]);
+      expect(JSON.stringify(await person.messages(id))).not.toContain("interrupted");
+    },
+  );
 
   /** Starts a turn everywhere, moves all by the page's commands, and ends the workers that nobody needs any more. */
   async function upgrade(way: Way, ways: readonly Way[]): Promise<void> {
