@@ -12,6 +12,9 @@ type Queue = { readonly namespace: string; readonly taskQueue: string };
 /** Milliseconds. The server sees a polling worker at least once a minute. */
 const POLLER_FRESH_MS = 75_000;
 
+/** temporal.api.enums.v1.VersioningBehavior, which no package exports. */
+const PINNED = 1;
+
 type Pollers = {
   /** What new conversations get. */
   readonly current: Version;
@@ -53,8 +56,9 @@ export async function endAbandoned(client: Client, queue: Queue, conversationId:
   const { runId, raw } = await client.workflow.getHandle(conversationId).describe();
   const { versioningInfo } = raw.workflowExecutionInfo ?? {};
   const version = nameOf(versioningInfo?.deploymentVersion);
-  // An operator has decided where it goes on, or it has no version.
-  if (version === null || versioningInfo?.versioningOverride != null) return;
+  // A run without a version, or that has not begun, goes on with the current one. An override is an operator's.
+  const isPinned = Number(versioningInfo?.behavior) === PINNED && versioningInfo?.versioningOverride == null;
+  if (version === null || !isPinned) return;
   if ((await pollersOf(client, queue)).polled.has(version)) return;
   // First, so that the conversation ends them from their rows.
   const subAgents = `ParentWorkflowId = "${conversationId}" AND ExecutionStatus = "Running"`;

@@ -134,14 +134,23 @@ describe("old workers that are ended too early", () => {
     },
   );
 
-  test("the current version has no worker: /readyz says so, and who has", async () => {
+  test("the current version has no worker: /readyz says so, and who has; a message waits for the next one", async () => {
+    const id = await person.create();
     await operator.run(`${page.firstIsCurrent} --allow-no-pollers`);
     await expect
       .poll(async () => (await problemOf(await requests.get("/readyz"))).detail)
       .toBe(
         "Not ready: no worker of the current version, bedrock:1, serves conversations; there are workers of bedrock:2.",
       );
+    const answer = await requests.send("POST", at(id, "/messages"), {
+      id: "again",
+      text: `go ${model.script(id, [say("At last.")])}`,
+    });
+    expect(answer.status).toBe(202);
+    expect(await person.stateOf(id)).toBe("llm_requesting");
     await operator.run(page.nextIsCurrent);
     await expect.poll(async () => (await requests.get("/readyz")).status).toBe(200);
+    await person.untilState(id, "idle");
+    expect(await saidBy(id)).toContain("At last.");
   });
 });
