@@ -38,7 +38,7 @@ export async function movedTurns(product: Product, dir: string, changes: number)
       DATABASE_URL: product.databaseUrl,
       TEMPORAL_ADDRESS: product.temporalAddress,
       ANTHROPIC_API_KEY: "bench",
-      PAYLOAD_KEY: Buffer.from(product.payloadKey ?? []).toString("base64"),
+      PAYLOAD_KEY: product.payloadKeys.map((key) => Buffer.from(key).toString("base64")).join(","),
       ANTHROPIC_BASE_URL: product.model.url,
       ...{ WORKER_ROLES: "conversations,requests", WORKER_DEPLOYMENT: DEPLOYMENT, WORKER_BUILD },
     }),
