@@ -77,6 +77,14 @@ export type Config = {
   readonly toolHosts: readonly string[];
   /** What a worker does; at least one. */
   readonly workerRoles: ReadonlySet<WorkerRole>;
+  /** For how many seconds a worker that is told to end lets what it does go on. */
+  readonly workerDrainSeconds: number;
+  /** Of a worker of conversations or requests: its version for Worker Versioning; null: it has none. */
+  readonly workerVersion: {
+    readonly deployment: string;
+    /** null: named after the workflows' sources. */
+    readonly build: string | null;
+  } | null;
 };
 
 /** The settings of the API and of a worker: the addresses of both servers are set. */
@@ -152,6 +160,11 @@ export function loadConfig(env: Env): Config {
     toolHost,
     toolHosts: [...new Set([toolHost, ...e.TOOL_HOSTS])],
     workerRoles: e.WORKER_ROLES,
+    workerDrainSeconds: e.WORKER_DRAIN_SECONDS,
+    workerVersion:
+      e.WORKER_DEPLOYMENT === undefined
+        ? null
+        : { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null },
   };
 }
 
@@ -245,6 +258,12 @@ const name = (key: string) => {
   return z.string().regex(/^[\w.:/@-]{1,200}$/, { error });
 };
 
+/** The server joins the two parts of a version with a colon, in older interfaces with a dot. */
+const versionPart = (key: string, more: "" | ".") => {
+  const error = sentence(key, `a name of at most 100 letters, digits and ${more}_-`);
+  return z.string().regex(more === "" ? /^[A-Za-z0-9][\w-]{0,99}$/ : /^[A-Za-z0-9][\w.-]{0,99}$/, { error });
+};
+
 const boolean = (key: string) => {
   const error = sentence(key, "1 or 0");
   return z
@@ -320,4 +339,7 @@ const schema = z.object({
   TOOL_HOST: name("TOOL_HOST").optional(),
   TOOL_HOSTS: list.pipe(z.array(name("TOOL_HOSTS"))).default([]),
   WORKER_ROLES: roles("WORKER_ROLES").default(new Set(WORKER_ROLES)),
+  WORKER_DRAIN_SECONDS: integer("WORKER_DRAIN_SECONDS", 1, 86_400).default(1),
+  WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", "").optional(),
+  WORKER_BUILD: versionPart("WORKER_BUILD", ".").optional(),
 });

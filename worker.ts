@@ -11,6 +11,7 @@ import {
   type LogEntry,
   type WorkerOptions,
 } from "@temporalio/worker";
+import type { WorkerDeploymentVersion } from "@temporalio/common";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { MessageCache } from "./activities/message-cache.ts";
@@ -29,7 +30,7 @@ import { listenForOrders } from "./db/orders.ts";
 import { createClient } from "./llm/client.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { dataConverterOf } from "./protocol/payload-encryption.ts";
-import { ensureWorkflowBundle } from "./worker/bundle.ts";
+import { buildOfSources, ensureWorkflowBundle } from "./worker/bundle.ts";
 import { LateRuns } from "./worker/late-runs.ts";
 import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
 import type { WorkflowSinks } from "./protocol/sinks.ts";
@@ -38,11 +39,8 @@ import { toolsQueue } from "./protocol/workflow.ts";
 import { describeTools } from "./tools/registry.ts";
 import { ensureSearchAttributes, SearchAttributeError } from "./worker/search-attributes.ts";
 
-/**
- * Time for tools to end by themselves after SIGTERM. A tool that runs longer is interrupted, and the model is told so.
- */
-const SHUTDOWN_GRACE = "1 second";
-const SHUTDOWN_LIMIT_MS = 3_000;
+/** Milliseconds for what is interrupted, after the drain, to end. */
+const SHUTDOWN_LIMIT_MS = 2_000;
 /** Workflows kept in memory, about 220 KB each. Any other workflow is replayed when it is needed. */
 const CACHED_WORKFLOWS = 1_000;
 /**
@@ -57,7 +55,7 @@ const POLLS = 2;
 const DATABASE_CONNECTIONS = 10;
 
 export type StartOptions = {
-  /** Milliseconds after which a stop is forced, which fails `done`. */
+  /** Milliseconds after the drain at which a stop is forced, which fails `done`. */
   readonly shutdownLimit?: number;
   /** What the host can enforce, for those who ask. */
   readonly sandbox?: () => Promise<Sandbox>;
@@ -67,6 +65,8 @@ export type RunningWorker = {
   /** Settles when the worker has ended; rejects when it failed. */
   readonly done: Promise<void>;
   readonly stop: () => Promise<void>;
+  /** As Temporal's command line names it; null: without Worker Versioning. */
+  readonly version: string | null;
 };
 
 /**
@@ -80,6 +80,7 @@ export async function startWorker(
   { shutdownLimit = SHUTDOWN_LIMIT_MS, sandbox = sandboxOfHost }: StartOptions = {},
 ): Promise<RunningWorker> {
   const { toolHost, taskQueue, workerRoles: roles } = config;
+  const drain = config.workerDrainSeconds * 1_000;
   const connection = await NativeConnection.connect({
     address: config.temporalAddress,
     // Compression takes a twelfth of the server's work, and the messages are a few kilobytes to a server nearby.
@@ -110,14 +111,17 @@ export async function startWorker(
     interceptors: { activity: [refuseUnauthenticated] },
     maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES,
     maxConcurrentActivityTaskPolls: POLLS,
-    shutdownGraceTime: SHUTDOWN_GRACE,
-    shutdownForceTime: shutdownLimit,
+    // What runs longer is interrupted, and the model is told so.
+    shutdownGraceTime: drain,
+    shutdownForceTime: drain + shutdownLimit,
   } satisfies Partial<WorkerOptions>;
+  const version = await versionOf(config);
   const polled: WorkerOptions[] = [];
   if (roles.has("conversations") || requests !== null)
     polled.push({
       ...common,
       taskQueue,
+      ...versionOptions(version),
       // Without requests only the local activity: nothing that is on the queue may be taken and not be done.
       enableNonLocalActivities: requests !== null,
       activities: {
@@ -146,7 +150,7 @@ export async function startWorker(
     .finally(() => db.close())
     .finally(() => connection.close())
     .then(() => undefined);
-  return { done, stop: () => (shutdown(), done) };
+  return { done, stop: () => (shutdown(), done), version: version && nameOf(version) };
 }
 
 /** What commits and asks the model, and how its registry of models is ended. */
@@ -176,6 +180,24 @@ function startRequests(config: ServiceConfig, db: Database, liveTexts: LiveTexts
     stop: () => models.stop(),
   };
 }
+
+/** null: without Worker Versioning. */
+async function versionOf({ workerVersion }: ServiceConfig): Promise<WorkerDeploymentVersion | null> {
+  if (workerVersion === null) return null;
+  const { deployment: deploymentName, build } = workerVersion;
+  return { deploymentName, buildId: build ?? (await buildOfSources()) };
+}
+
+const nameOf = ({ deploymentName, buildId }: WorkerDeploymentVersion): string =>
+  `${deploymentName}:${buildId}`;
+
+/** Tools have no version: the workers of a host take calls of all versions of conversations. */
+const versionOptions = (version: WorkerDeploymentVersion | null): Partial<WorkerOptions> =>
+  version === null
+    ? {}
+    : {
+        workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: "PINNED" },
+      };
 
 function workflowOptions(codePath: string, connection: NativeConnection) {
   const lateRuns = new LateRuns(connection);
@@ -213,7 +235,9 @@ async function work(config: ServiceConfig): Promise<void> {
   );
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
-  console.log(`worker ready: ${sayRoles(config)}`);
+  console.log(
+    `worker ready: ${sayRoles(config)}${worker.version === null ? "" : `; version ${worker.version}`}`,
+  );
   // Activities that need the sandbox wait for the same probe; polling does not wait for it.
   if (config.workerRoles.has("tools")) await warnOfSandbox();
   try {

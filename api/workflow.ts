@@ -1,6 +1,6 @@
 /**
  * Owns: everything that the API asks of Temporal: updates of conversations, and short activities on the tool host. The
- * only file in api/ that uses Temporal's client.
+ * only file in api/ that uses Temporal's client, beside worker-versions.ts.
  * Not here: the names and inputs of the updates (protocol/workflow.ts), and what they do.
  */
 import { randomUUID } from "node:crypto";
@@ -44,8 +44,12 @@ import {
 import { type Problem, unavailable } from "./problem.ts";
 import { rejectionProblem } from "./rejection.ts";
 import { Sandboxes } from "./sandboxes.ts";
+import { endAbandoned, whyNoWorker } from "./worker-versions.ts";
 
 type CheckedDirectory = Awaited<ReturnType<HostActivities["checkDirectory"]>>;
+
+/** A component as a readiness report names it, and what is wrong with it. */
+export type Missing = { readonly name: "postgres" | "temporal" | "worker"; readonly why: string };
 
 /** All calls reject with a Problem: `unavailable`, or the code of a rejection. */
 export type Workflows = {
@@ -76,8 +80,8 @@ export type Workflows = {
   lastSandboxOf(host: string): Promise<Sandbox | null>;
   checkDirectory(host: string, cwd: string): Promise<CheckedDirectory>;
   listDirectories(host: string, path: string): Promise<readonly string[]>;
-  /** The components without which no update is answered, as a readiness report names them. */
-  missing(): Promise<readonly ("temporal" | "worker")[]>;
+  /** The components without which no update is answered. */
+  missing(): Promise<readonly Missing[]>;
   close(): Promise<void>;
 };
 
@@ -95,8 +99,8 @@ const CALLS = 8;
 /** Milliseconds for which a new title is sent again to a server that does not answer, and between two tries. */
 const TITLE_WITHIN_MS = 60_000;
 const TITLE_PAUSE_MS = 1_000;
-/** Milliseconds. The server sees a polling worker at least once a minute. */
-const POLLER_FRESH_MS = 75_000;
+/** Milliseconds without an answer after which the API looks whether there is still a worker that could give it. */
+const LOOK_FOR_WORKER_MS = 2_000;
 
 export type TemporalOptions = {
   readonly address: string;
@@ -121,6 +125,8 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKeys }:
     interceptors: [makeGrpcRetryInterceptor({ ...retries, retryableDecider: mayRetry })],
   });
   const client = new Client({ connection, namespace, dataConverter: dataConverterOf(payloadKeys) });
+
+  const queue = { namespace, taskQueue };
 
   const startOf = (start: ConversationStart, workflowIdConflictPolicy: "FAIL" | "USE_EXISTING") => {
     const title = plainTitle(start.createInput?.title ?? null);
@@ -171,7 +177,13 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKeys }:
       const startWorkflowOperation = startOf({ conversationId }, "USE_EXISTING");
       return client.workflow.executeUpdateWithStart(definition, { ...options, startWorkflowOperation });
     };
-    return client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, async () => {
+    const deadline = Date.now() + UPDATE_DEADLINE_MS;
+    // A run that is terminated answers the update at once, and the next try starts the conversation from its row.
+    const look = setTimeout(() => {
+      const end = () => endAbandoned(client, queue, conversationId);
+      void client.withDeadline(deadline, end).catch(() => undefined);
+    }, LOOK_FOR_WORKER_MS);
+    const answered = client.withDeadline(deadline, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
           return authenticated(await ask(attempt));
@@ -182,6 +194,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKeys }:
         }
       }
     });
+    return answered.finally(() => clearTimeout(look));
   }
 
   const onHost = async <T>(host: string, activity: keyof HostActivities, args: unknown[]): Promise<T> => {
@@ -242,17 +255,12 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKeys }:
     },
     async missing() {
       try {
-        const queue = await client.withDeadline(Date.now() + PROBE_DEADLINE_MS, () =>
-          client.workflowService.describeTaskQueue({
-            namespace,
-            taskQueue: { name: taskQueue },
-          }),
+        const why = await client.withDeadline(Date.now() + PROBE_DEADLINE_MS, () =>
+          whyNoWorker(client, queue),
         );
-        const since = Date.now() / 1_000 - POLLER_FRESH_MS / 1_000;
-        const polled = queue.pollers.some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) > since);
-        return polled ? [] : ["worker"];
+        return why === null ? [] : [{ name: "worker", why }];
       } catch {
-        return ["temporal"];
+        return [{ name: "temporal", why: "temporal cannot be reached" }];
       }
     },
     async close() {

@@ -17,7 +17,14 @@ import { receiveSecrets, SecretError, takeSecrets } from "./secrets.mjs";
 import { digestOf, ROOT, stateOf } from "./sources.mjs";
 
 const CACHE = join(ROOT, "node_modules", ".cache", "bedrock");
-const PROGRAMS = ["local/main.ts", "local/scripted/main.ts", "api/main.ts", "cli/main.ts", "worker.ts"];
+const PROGRAMS = [
+  "local/main.ts",
+  "local/scripted/main.ts",
+  "api/main.ts",
+  "cli/main.ts",
+  "db/main.ts",
+  "worker.ts",
+];
 const FOLDERS = [
   "acp",
   "activities",

@@ -161,6 +161,12 @@ export const restartedSignal =
  */
 export const renamedSignal = defineSignal<[{ title: string; event: number }]>("renamed");
 
+/**
+ * For operators, after another version of the workers has become current (docs/operations.md). It orders nothing, so it
+ * need not be signed: the workflow task that it causes is what moves a conversation that is at rest.
+ */
+export const moveToCurrentVersionSignal = defineSignal("moveToCurrentVersion");
+
 /** For operators: the workflow's own view, uncommitted revisions included. */
 export const stateQuery = defineQuery<{
   conversation: Conversation;

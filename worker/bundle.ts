@@ -22,7 +22,7 @@ export async function ensureWorkflowBundle(
   folder: string,
   onProgress: (sentence: string) => void = () => undefined,
 ): Promise<string> {
-  const path = join(folder, `workflows-${await hashOfSources()}.js`);
+  const path = join(folder, `workflows-${await buildOfSources()}.js`);
   try {
     await readFile(path);
     return path;
@@ -42,7 +42,8 @@ export async function ensureWorkflowBundle(
   return path;
 }
 
-async function hashOfSources(): Promise<string> {
+/** A name for the workflows' code: releases that run the same code have the same. */
+export async function buildOfSources(): Promise<string> {
   const hash = createHash("sha256");
   for (const folder of SOURCES) {
     const names = (await readdir(join(ROOT, folder))).filter((name) => /\.m?ts$|\.mjs$/.test(name)).sort();

@@ -8,7 +8,6 @@ import {
   allHandlersFinished,
   CancellationScope,
   condition,
-  continueAsNew,
   proxySinks,
   setHandler,
   sleep,
@@ -27,6 +26,7 @@ import type { Divergence } from "./committer.ts";
 import { stateQuery, type ConversationStart, type CreateInput } from "../protocol/workflow.ts";
 import { isHistoryLong } from "./history-length.ts";
 import { lostNote, withoutWithdrawn, type Request } from "./requests.ts";
+import { continueAsNew, isAnotherVersionCurrent } from "./worker-version.ts";
 import { Session, type Applied, type Beginning } from "./session.ts";
 
 const IDLE_CLOSE_MS = 24 * 60 * 60 * 1_000;
@@ -129,9 +129,12 @@ export class Lifecycle {
     return this.#phase.kind !== "loading" && this.session?.isQuiescent !== false && allHandlersFinished();
   }
 
-  /** After a cancel another run has to take over: the server asks a run to cancel only once. */
+  /**
+   * After a cancel another run has to take over: the server asks a run to cancel only once. Another version of the
+   * workers can take over only with a new run.
+   */
   get shouldContinueAsNew(): boolean {
-    return this.#isCancelled || isHistoryLong();
+    return this.#isCancelled || isHistoryLong() || isAnotherVersionCurrent();
   }
 
   /** There is nothing more to do for this workflow. */

@@ -8,6 +8,7 @@ import { createRouter } from "../router.ts";
 import { sandbox } from "../schemas/conversation.ts";
 import { parameter, text } from "../schemas/common.ts";
 import { problems, problemsOfProbe } from "../schemas/problem.ts";
+import type { Missing } from "../workflow.ts";
 import { toolHostOf } from "../tool-hosts.ts";
 
 const rates = {
@@ -150,7 +151,7 @@ const ready = createRoute({
   tags: ["Operations"],
   summary: "Would a request be answered?",
   description:
-    "503 with `missing`: `postgres` or `temporal` cannot be reached, or no `worker` serves conversations. Needs no token.",
+    "503 with `missing`: `postgres` or `temporal` cannot be reached, or no `worker` serves conversations; with Worker Versioning, none of the current version. Needs no token.",
   security: [],
   responses: {
     200: {
@@ -175,8 +176,8 @@ const metrics = createRoute({
 export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
   const { models, defaultModel, workflows, toolHost, toolHosts } = deps;
 
-  const databaseMissing = async (): Promise<"postgres"[]> =>
-    (await probe.check()) === "answers" ? [] : ["postgres"];
+  const databaseMissing = async (): Promise<readonly Missing[]> =>
+    (await probe.check()) === "answers" ? [] : [{ name: "postgres", why: "postgres cannot be reached" }];
 
   return createRouter()
     .openapi(listModels, async (c) => {
@@ -205,8 +206,8 @@ export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
     .openapi(ready, async (c) => {
       const missing = (await Promise.all([databaseMissing(), workflows.missing()])).flat();
       if (missing.length > 0) {
-        throw new Problem("unavailable", `Not ready: ${missing.join(" and ")} cannot be reached.`, {
-          missing,
+        throw new Problem("unavailable", `Not ready: ${missing.map(({ why }) => why).join("; ")}.`, {
+          missing: missing.map(({ name }) => name),
         });
       }
       return c.json({ ready: true as const }, 200);
