@@ -1,14 +1,13 @@
 /**
  * Owns: Bedrock as a team runs it (docs/operations.md): a Temporal server for production and a Postgres, two APIs behind
- * nginx, a worker for conversations and requests, and two tool hosts, which reach Temporal and Postgres alone.
+ * nginx, a worker for conversations and requests, and two tool hosts, which reach Temporal and Postgres alone. Each part
+ * can be killed and started again. `stop` ends all of it.
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { migrate } from "../../db/migrate.ts";
 import { freePort } from "../../local/ports.ts";
 import { startPostgres } from "../../local/postgres.ts";
@@ -16,43 +15,77 @@ import { startScriptedServer, type ScriptedServer } from "../../local/scripted/s
 import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { startProductionTemporal } from "../support/production-temporal.ts";
 import { startProxy } from "../support/tcp-proxy.ts";
-import { spawnPart, spawnWorker, type WorkerProcess } from "../support/worker-process.ts";
+import { API, spawnPart, WORKER, type Program } from "../support/worker-process.ts";
 import { until } from "../support/waiting.ts";
 import { makeHost, type Host } from "./hosts.ts";
+import { partOf, runningOf, type Part } from "./part.ts";
 
 export const TOKEN = "the-token-of-this-team";
 
-export type ToolHost = Omit<Host, "remove"> & { readonly name: string };
+export type ToolHost = Pick<Host, "gateway" | "cut" | "mend"> & {
+  readonly name: string;
+  readonly worker: Part;
+};
 
 export type Team = {
   /** Of the proxy. */
   readonly url: string;
   readonly model: ScriptedServer;
+  readonly databaseUrl: string;
+  readonly temporalAddress: string;
+  readonly payloadKey: Uint8Array;
   readonly cwd: string;
-  readonly apis: readonly WorkerProcess[];
+  readonly apis: readonly [Part, Part];
   readonly hosts: readonly [ToolHost, ToolHost];
+  /** The worker of conversations and requests. */
+  readonly driver: Part;
+  /** Starts one more of them; `env` adds to the settings of the first. */
+  readonly startDriver: (more?: DriverOptions) => Promise<Part>;
+  readonly nginx: Part;
   /** What a host may reach, and what not, as `address/port`. */
-  readonly reachable: (host: Host | ToolHost) => readonly string[];
+  readonly reachable: (host: Pick<Host, "gateway">) => readonly string[];
   readonly unreachable: readonly string[];
-  /** Starts one more worker of conversations and requests. */
-  readonly startDriver: () => Promise<WorkerProcess>;
-  readonly driver: WorkerProcess;
+  readonly stop: () => Promise<void>;
 };
 
-const ends: (() => Promise<unknown>)[] = [];
-afterAll(async () => {
-  for (const end of ends) await end();
-}, 60_000);
-const defer = (end: () => Promise<unknown>): void => void ends.unshift(end);
+export type TeamOptions = {
+  /** An empty folder for everything; one of its own unless given. */
+  readonly dir?: string;
+  /** The sources of APIs and workers; this checkout unless given. */
+  readonly root?: string;
+  /** Gets what APIs and workers write to stderr; our own stderr unless given. */
+  readonly log?: string;
+  /** null: the APIs ask for none. */
+  readonly token?: string | null;
+};
+
+export type DriverOptions = { readonly root?: string; readonly env?: NodeJS.ProcessEnv };
 
 const POSTGRES_PORT = 5432;
 const TEMPORAL_PORT = 7233;
 
-export async function startTeam(): Promise<Team> {
-  const dir = await mkdtemp(join(tmpdir(), "bedrock-team-"));
-  defer(() => rm(dir, { recursive: true, force: true }));
+export async function startTeam(options: TeamOptions = {}): Promise<Team> {
+  const ends: (() => Promise<unknown>)[] = [];
+  const stop = async (): Promise<void> => {
+    for (const end of ends.splice(0).reverse()) await end();
+  };
+  try {
+    return { ...(await start(options, (end) => void ends.push(end))), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** @param defer gets what ends each part that was started */
+async function start(
+  { dir: given, root, log, token = TOKEN }: TeamOptions,
+  defer: (end: () => Promise<unknown>) => void,
+): Promise<Omit<Team, "stop">> {
+  const dir = given ?? (await mkdtemp(join(tmpdir(), "bedrock-team-")));
+  if (given === undefined) defer(() => rm(dir, { recursive: true, force: true }));
   const cwd = join(dir, "work");
-  await mkdir(cwd);
+  await mkdir(cwd, { recursive: true });
   const temporal = await startProductionTemporal(await mkdtemp(join(dir, "temporal-")), () => undefined);
   defer(() => temporal.stop());
   const dataDir = join(dir, "postgres");
@@ -62,15 +95,20 @@ export async function startTeam(): Promise<Team> {
   const model = await startScriptedServer();
   defer(() => model.close());
 
-  const started = async (child: WorkerProcess & { readonly ready: Promise<void> }) => {
-    defer(async () => {
-      child.signal("SIGKILL");
-      await child.exited;
-    });
-    await child.ready;
-    return child;
+  const sources = { ...(root === undefined ? {} : { root }), ...(log === undefined ? {} : { log }) };
+  const started = async (
+    name: string,
+    program: Program,
+    env: NodeJS.ProcessEnv,
+    under: readonly string[] = [],
+  ): Promise<Part> => {
+    const part = partOf(name, () => spawnPart({ ...program, ...sources }, env, under));
+    defer(() => part.end("SIGKILL"));
+    await part.start();
+    return part;
   };
-  const PAYLOAD_KEY = randomBytes(32).toString("base64");
+  const payloadKey = randomBytes(32);
+  const PAYLOAD_KEY = payloadKey.toString("base64");
   const near = { DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporal.address, PAYLOAD_KEY };
   const names = ["build-1", "build-2"] as const;
   const toolHost = async (name: string): Promise<ToolHost> => {
@@ -92,48 +130,57 @@ export async function startTeam(): Promise<Team> {
       ...{ WORKER_ROLES: "tools", TOOL_HOST: name, SCRIPTED_MODEL: "0", DATA_DIR: join(dir, name) },
       ...{ DATABASE_URL: far.href, TEMPORAL_ADDRESS: `${host.gateway}:${TEMPORAL_PORT}`, PAYLOAD_KEY },
     };
-    await started(spawnWorker(env, host.under));
-    return { ...host, name };
+    const worker = await started(`tools of ${name}`, WORKER, env, host.under);
+    const { gateway, cut, mend } = host;
+    return { gateway, cut, mend, name, worker };
   };
-  const startDriver = () =>
+  let drivers = 0;
+  const startDriver = ({ root: other, env }: DriverOptions = {}) =>
     started(
-      spawnWorker({
+      `driver ${++drivers}`,
+      { ...WORKER, ...(other === undefined ? {} : { root: other }) },
+      {
         ...near,
         ...{ WORKER_ROLES: "conversations,requests", DATA_DIR: join(dir, "driver") },
         ...{ ANTHROPIC_API_KEY: "test-key", ANTHROPIC_BASE_URL: model.url },
-      }),
+        ...env,
+      },
     );
   const startApi = async () => {
     const port = await freePort();
     const env = {
       ...near,
-      ...{ PORT: String(port), API_TOKEN: TOKEN, SCRIPTED_MODEL: "0", DATA_DIR: join(dir, `api-${port}`) },
+      ...(token === null ? {} : { API_TOKEN: token }),
+      ...{ PORT: String(port), SCRIPTED_MODEL: "0", DATA_DIR: join(dir, `api-${port}`) },
       ...{ TOOL_HOST: names[0], TOOL_HOSTS: names[1] },
     };
-    const child = await started(spawnPart({ program: "api/main.ts", ready: "api ready" }, env));
-    return { ...child, port };
+    return { part: await started(`api ${port}`, API, env), port };
   };
   const [driver, hosts, apis] = await Promise.all([
     startDriver(),
     Promise.all([toolHost(names[0]), toolHost(names[1])]),
     Promise.all([startApi(), startApi()]),
   ]);
-  const url = await startNginx(
+  const { url, nginx } = await startNginx(
     dir,
     apis.map(({ port }) => port),
   );
+  defer(() => nginx.end("SIGTERM"));
+  const { url: databaseUrl } = postgres;
+  const { address: temporalAddress } = temporal;
   return {
-    ...{ url, model, cwd, apis, hosts, driver, startDriver },
+    ...{ url, model, databaseUrl, temporalAddress, payloadKey, cwd, hosts, driver, startDriver, nginx },
+    apis: [apis[0].part, apis[1].part],
     reachable: ({ gateway }) => [`${gateway}/${POSTGRES_PORT}`, `${gateway}/${TEMPORAL_PORT}`],
-    unreachable: [url, model.url, postgres.url, `http://${temporal.address}`].map((address) => {
+    unreachable: [url, model.url, databaseUrl, `http://${temporalAddress}`].map((address) => {
       const { hostname, port } = new URL(address);
       return `${hostname}/${port}`;
     }),
   };
 }
 
-/** Resolves with its address. An API that does not answer is left out for a second; streams pass as they come. */
-async function startNginx(dir: string, apis: readonly number[]): Promise<string> {
+/** An API that does not answer is left out for a second; streams pass as they come. */
+async function startNginx(dir: string, apis: readonly number[]) {
   const port = await freePort();
   const file = join(dir, "nginx.conf");
   await writeFile(
@@ -162,20 +209,18 @@ http {
 }
 `,
   );
-  const { command, args } = dyingWithParent({ command: "nginx", args: ["-c", file, "-p", dir] }, "SIGTERM");
-  const nginx = spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] });
-  defer(async () => {
-    if (nginx.exitCode !== null || nginx.signalCode !== null) return;
-    const exited = once(nginx, "exit");
-    nginx.kill("SIGTERM");
-    await exited;
-  });
   const url = `http://127.0.0.1:${port}`;
-  await until(() =>
-    fetch(`${url}/healthz`).then(
-      ({ ok }) => ok || null,
-      () => null,
-    ),
+  const answers = () =>
+    until(() =>
+      fetch(`${url}/healthz`).then(
+        ({ ok }) => ok || null,
+        () => null,
+      ),
+    );
+  const { command, args } = dyingWithParent({ command: "nginx", args: ["-c", file, "-p", dir] }, "SIGTERM");
+  const nginx = partOf("nginx", () =>
+    runningOf(spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] }), answers),
   );
-  return url;
+  await nginx.start();
+  return { url, nginx };
 }
