@@ -7,16 +7,15 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDead } from "../test/support/processes.ts";
-import type { Product } from "../test/support/product.ts";
-import type { World } from "./faults.ts";
+import type { Served } from "../test/support/product.ts";
 import { Talk, type Heard, type Shown } from "../test/support/talk.ts";
 import { sentImage } from "../test/support/images.ts";
 import { directiveText, doneWith, SCRIPT, type Places } from "./model.ts";
 import type { Pace } from "./pace.ts";
 import { unlessStuck } from "./stuck-detector.ts";
 import { toPerson } from "../machine/wording.ts";
-import type { Restarts } from "./restarts.ts";
 import type { Plan, StopQueue, Turn } from "./plan.ts";
+import type { Scene } from "./scene.ts";
 
 export type Accepted = {
   readonly id: string;
@@ -57,13 +56,13 @@ export class VirtualUser {
   readonly outcomes: string[] = [];
   /** How often a restart has interrupted a turn. */
   interruptions = 0;
-  readonly #product: Product;
+  readonly #product: Served;
   readonly #plan: UserPlan;
   readonly #places: Places;
   readonly #pace: Pace;
-  readonly #restarts: Restarts;
+  readonly #restarts: Scene["restarts"];
 
-  constructor({ product, restarts }: World, plan: UserPlan, places: Places, pace: Pace) {
+  constructor({ product, restarts }: Scene, plan: UserPlan, places: Places, pace: Pace) {
     this.#product = product;
     this.#plan = plan;
     this.#places = places;
@@ -79,9 +78,11 @@ export class VirtualUser {
 
   /** Begins a conversation, before the first fault. */
   async arrive(): Promise<void> {
+    const { toolHosts } = this.#product;
+    const host = toolHosts[this.#plan.number % toolHosts.length];
     const talk = await (this.#plan.restricted
-      ? Talk.create(this.#product, this.#places.cwd)
-      : Talk.open(this.#product, this.#places.cwd));
+      ? Talk.create(this.#product, this.#places.cwd, host)
+      : Talk.open(this.#product, this.#places.cwd, "unrestricted", host));
     this.chapters.push({ talk, accepted: [] });
   }
 
