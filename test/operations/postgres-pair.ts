@@ -98,6 +98,15 @@ export class PostgresPair {
     await until(() => family.every(isDead));
   }
 
+  /** Commits wait until there is a standby again. */
+  async killStandby(): Promise<void> {
+    const standby = this.#standby;
+    this.#standby = null;
+    standby?.postgres.kill();
+    await standby?.postgres.ended;
+    await standby?.network.cut();
+  }
+
   /** Starts the primary that was killed: it recovers. */
   async restartPrimary(): Promise<void> {
     const { member } = this.#primary;
@@ -129,6 +138,15 @@ export class PostgresPair {
         return row?.state === wanted;
       }),
     );
+  }
+
+  /**
+   * The mistake that an operator must not make: the server that was primary before the last fail-over runs as a primary,
+   * beside the new one. End it before anything else.
+   */
+  startOldPrimary(): Promise<RunningPostgres> {
+    const [a, b] = this.#members;
+    return serve(this.#primary.member === a ? b : a);
   }
 
   async stop(): Promise<void> {

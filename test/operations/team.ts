@@ -3,7 +3,7 @@
  * two APIs behind nginx, a worker for conversations and requests, and two tool hosts, which reach Temporal and Postgres alone. Each part
  * can be killed and started again. `stop` ends all of it.
  */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,9 +16,21 @@ import { startProductionTemporal } from "../support/production-temporal.ts";
 import { startProxy } from "../support/tcp-proxy.ts";
 import { API, spawnPart, WORKER, type Program } from "../support/worker-process.ts";
 import { until } from "../support/waiting.ts";
-import { makeHost, type Host } from "./hosts.ts";
+import { canMakeHosts, makeHost, type Host } from "./hosts.ts";
 import { partOf, runningOf, type Part } from "./part.ts";
 import { PostgresPair } from "./postgres-pair.ts";
+
+const runs = (program: string, ...args: string[]): boolean => {
+  try {
+    execFileSync(program, args, { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+};
+/** Whether this machine can have several hosts. */
+export const isTeamPossible = runs("nginx", "-v") && runs("go", "version") && canMakeHosts();
+if (!isTeamPossible) console.warn("SKIPPED, several hosts: they need root, ip (iproute2), nginx, and Go.");
 
 export const TOKEN = "the-token-of-this-team";
 
