@@ -12,6 +12,8 @@ export type Scene = {
   readonly journal: Journal;
   /** The folder in which all commands run. */
   readonly cwd: string;
+  /** Milliseconds within which a conversation that works must make progress, all recoveries included. */
+  readonly stuckAfterMs: number;
   /** Conversations that no virtual user has made. */
   readonly others: readonly string[];
   /** Replaces all workers of conversations: the new ones have no workflow in memory, and replay. */

@@ -13,6 +13,7 @@ import { Restarts } from "./restarts.ts";
 import type { Ends } from "./site.ts";
 import type { SmallDisk } from "./small-disk.ts";
 import type { Sources } from "./sources.ts";
+import { STUCK_AFTER_MS } from "./stuck-detector.ts";
 import { Workers } from "./workers.ts";
 
 /** `remarks` are the model's complaints about requests. */
@@ -57,7 +58,12 @@ export async function setStage(
   const restarts = new Restarts(product, workers, journal, { cwd: places.cwd, copies });
   const world: World = {
     ...{ product, workers, provider, deaf, restarts, journal, disk },
-    ...{ cwd: places.cwd, others: [deaf.talk.id], replaceWorkers: () => workers.restart() },
+    ...{
+      cwd: places.cwd,
+      others: [deaf.talk.id],
+      stuckAfterMs: STUCK_AFTER_MS,
+      replaceWorkers: () => workers.restart(),
+    },
   };
   return { world, remarks };
 }

@@ -24,6 +24,9 @@ const DOWN_MS = [0, 3_000] as const;
 /** Milliseconds for which the standby hears nothing before its primary dies. */
 const LAG_MS = [50, 500] as const;
 
+/** Milliseconds for which a part is spared after a fault: what waits for it would else wait for ever. */
+const SPARED_MS = 5_000;
+
 export class TeamFaults {
   readonly #team: Team;
   /** What one fault has taken away is not another one's target before it is back. */
@@ -88,7 +91,7 @@ export class TeamFaults {
         try {
           return await strike();
         } finally {
-          this.#busy.delete(target);
+          setTimeout(() => this.#busy.delete(target), SPARED_MS).unref();
         }
       },
     };

@@ -1,4 +1,5 @@
 /** Owns: a run of a team on several hosts (docs/operations.md), as `npm run chaos -- --team` makes it. */
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import { dataConverterOf } from "../protocol/payload-signature.ts";
@@ -16,10 +17,13 @@ import { TEAM_FAULTS, TeamFaults, type TeamFaultName } from "./team-faults.ts";
 const LONG: TeamFaultName = "cut tool host for 30 s";
 
 export const TEAM: Size<TeamFaultName> = {
-  ...{ conversations: 24, turns: 130 },
-  ...{ faults: TEAM_FAULTS.filter((name) => name !== LONG), hits: 4, needed: 4 },
-  ...{ rare: [LONG], rareHits: 2, carriedOver: 0, stopQueues: 3 },
+  ...{ conversations: 12, turns: 60 },
+  ...{ faults: TEAM_FAULTS.filter((name) => name !== LONG), hits: 3, needed: 3 },
+  ...{ rare: [LONG], rareHits: 1, carriedOver: 0, stopQueues: 2 },
 };
+/** A host that is cut off for half a minute may die when it is back. */
+const STUCK_AFTER_MS = 120_000;
+
 /** A small run, which shows a defect. */
 export const TEAM_PROOF: Size<TeamFaultName> = {
   ...{ conversations: 12, turns: 48, faults: ["fail over postgres"], hits: 4, needed: 1 },
@@ -50,7 +54,9 @@ async function perform(
   const places = await placesIn(folder);
   const sources = new Sources(join(folder, "sources"));
   sources.change(edits);
-  const log = join(folder, "team.log");
+  const logs = join(folder, "logs");
+  mkdirSync(logs);
+  const log = join(logs, "team.log");
   const team = await startTeam({ dir: folder, root: sources.root, log, token: null, synchronous });
   ends.push(team.stop);
   const ended = new AbortController();
@@ -76,6 +82,7 @@ async function perform(
     },
     journal: new Journal(),
     cwd: places.cwd,
+    stuckAfterMs: STUCK_AFTER_MS,
     others: [],
     replaceWorkers: async () => {
       await team.driver.end("SIGKILL");
@@ -88,7 +95,7 @@ async function perform(
     faults: { names: TEAM_FAULTS, draw: (name, chance) => faults.draw(name, chance) },
     deploy: () => Promise.resolve(),
     gaveUp: new Promise(() => undefined),
-    logs: [log],
+    logs: [logs],
   });
   return { ...verdict, complaints: [...verdict.complaints, ...deathsOf(team)] };
 }

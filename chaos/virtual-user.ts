@@ -57,13 +57,15 @@ export class VirtualUser {
   /** How often a restart has interrupted a turn. */
   interruptions = 0;
   readonly #product: Served;
+  readonly #stuckAfterMs: number;
   readonly #plan: UserPlan;
   readonly #places: Places;
   readonly #pace: Pace;
   readonly #restarts: Scene["restarts"];
 
-  constructor({ product, restarts }: Scene, plan: UserPlan, places: Places, pace: Pace) {
+  constructor({ product, restarts, stuckAfterMs }: Scene, plan: UserPlan, places: Places, pace: Pace) {
     this.#product = product;
+    this.#stuckAfterMs = stuckAfterMs;
     this.#plan = plan;
     this.#places = places;
     this.#pace = pace;
@@ -222,7 +224,7 @@ export class VirtualUser {
     if (isRunning) await this.#say("And thank you.", { id: later, delivery: "followUp" });
     await this.#cancel(turn.queue, later);
     await resting;
-    const alive = await unlessStuck(talk, announced);
+    const alive = await this.#unlessStuck(announced);
     if (alive.length > 0) this.#complain(`at rest, and ${alive.join(", ")} alive`);
     if (isRunning && turn.queue !== "clear") await this.#untilDelivered(later, turn.queue);
     await this.#rest();
@@ -289,7 +291,7 @@ export class VirtualUser {
       // If a message was lost before it was stored, the last answer counts.
       if (status === 202) accepted.set(id, { id, delivery: delivered(body["delivery"]) });
       else this.#complain(`a message got ${status} ${String(body["code"])}`);
-      return status === 202 && body["pending"] === true ? () => unlessStuck(talk, talk.untilShown(id)) : null;
+      return status === 202 && body["pending"] === true ? () => this.#unlessStuck(talk.untilShown(id)) : null;
     });
     this.chapters.at(-1)?.accepted.push(...accepted.values());
   }
@@ -321,7 +323,11 @@ export class VirtualUser {
   }
 
   #until(holds: (state: Shown["state"]) => boolean): Promise<void> {
-    return unlessStuck(this.talk, this.talk.untilState(holds));
+    return this.#unlessStuck(this.talk.untilState(holds));
+  }
+
+  #unlessStuck<T>(reached: Promise<T>): Promise<T> {
+    return unlessStuck(this.talk, reached, this.#stuckAfterMs);
   }
 
   #complain(what: string): void {

@@ -33,11 +33,18 @@ const SETTINGS = {
 export class PostgresPair {
   readonly #options: PairOptions;
   readonly #members: readonly [Member, Member];
+  readonly #stable: TcpProxy;
   #primary: Server;
   #standby: Standby | null = null;
 
-  private constructor(members: readonly [Member, Member], primary: Server, options: PairOptions) {
+  private constructor(
+    members: readonly [Member, Member],
+    primary: Server,
+    stable: TcpProxy,
+    options: PairOptions,
+  ) {
     this.#members = members;
+    this.#stable = stable;
     this.#primary = primary;
     this.#options = options;
   }
@@ -54,7 +61,9 @@ export class PostgresPair {
     const empty = await serve(first);
     for (const [name, value] of Object.entries(SETTINGS)) await set(first, name, value);
     await empty.stop();
-    const pair = new PostgresPair(members, { member: first, postgres: await serve(first) }, options);
+    const stable = await startProxy({ host: "127.0.0.1", port: first.port });
+    const primary = { member: first, postgres: await serve(first) };
+    const pair = new PostgresPair(members, primary, stable, options);
     await pair.buildStandby();
     return pair;
   }
@@ -63,6 +72,11 @@ export class PostgresPair {
   get ports(): readonly [number, number] {
     const [a, b] = this.#members;
     return [a.port, b.port];
+  }
+
+  /** A port that leads to the primary, for programs that know one address only. */
+  get stablePort(): number {
+    return this.#stable.port;
   }
 
   get primary(): { readonly port: number; readonly pid: number } {
@@ -88,6 +102,7 @@ export class PostgresPair {
     await standby.network.cut();
     await ask(standby.member, (sql) => sql`select pg_promote(true, 60)`);
     this.#primary = standby;
+    this.#stable.lead({ host: "127.0.0.1", port: standby.member.port });
   }
 
   /** Resolves when no process of it is left: the old primary answers nobody when the new one begins. */
@@ -150,6 +165,7 @@ export class PostgresPair {
   }
 
   async stop(): Promise<void> {
+    await this.#stable.cut();
     // A primary that stops waits for no commit, but for its standby to have everything.
     await this.#primary.postgres.stop();
     await this.#standby?.network.cut();

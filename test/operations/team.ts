@@ -73,6 +73,8 @@ export type TeamOptions = {
   readonly token?: string | null;
   /** false: the standby of Postgres may be behind what was answered. */
   readonly synchronous?: boolean;
+  /** true: Temporal's databases are on the same Postgres, and fail over with it. Else they have one of their own. */
+  readonly oneDatabase?: boolean;
 };
 
 export type DriverOptions = { readonly root?: string; readonly env?: NodeJS.ProcessEnv };
@@ -96,17 +98,22 @@ export async function startTeam(options: TeamOptions = {}): Promise<Team> {
 
 /** @param defer gets what ends each part that was started */
 async function start(
-  { dir: given, root, log, token = TOKEN, synchronous = true }: TeamOptions,
+  { dir: given, root, log, token = TOKEN, synchronous = true, oneDatabase = false }: TeamOptions,
   defer: (end: () => Promise<unknown>) => void,
 ): Promise<Omit<Team, "stop">> {
   const dir = given ?? (await mkdtemp(join(tmpdir(), "bedrock-team-")));
   if (given === undefined) defer(() => rm(dir, { recursive: true, force: true }));
   const cwd = join(dir, "work");
   await mkdir(cwd, { recursive: true });
-  const temporal = await startProductionTemporal(await mkdtemp(join(dir, "temporal-")), () => undefined);
-  defer(() => temporal.stop());
   const postgres = await PostgresPair.start(join(dir, "postgres"), { synchronous });
   defer(() => postgres.stop());
+  const temporal = await startProductionTemporal(
+    await mkdtemp(join(dir, "temporal-")),
+    () => undefined,
+    {},
+    oneDatabase ? postgres.stablePort : null,
+  );
+  defer(() => temporal.stop());
   const databaseUrl = urlOf(postgres.ports.map((port) => `127.0.0.1:${port}`));
   await migrate(databaseUrl);
   const model = await startScriptedServer();
