@@ -132,6 +132,25 @@ describe.skipIf(!isTeamPossible).each(KINDS)("$what", ({ oneDatabase }) => {
     for (const talk of talks) talk.close();
   }, 180_000);
 
+  test("while the standby is away nothing is told to be stored, and nothing is lost", async () => {
+    const talk = await Talk.open(served, places.cwd);
+    await team.postgres.killStandby();
+    const id = crypto.randomUUID();
+    const turn = directiveText({ kind: "text", id: talk.id, place: 0, words: 1 });
+    const response = await fetch(`${team.url}/api/conversations/${talk.id}/messages`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ id, delivery: "direct", text: `[[script:${SCRIPT}]] ${turn}` }),
+    });
+    const body = (await response.json()) as { readonly pending?: boolean };
+    expect(response.status === 503 || body.pending === true).toBe(true);
+    await team.postgres.buildStandby();
+    await talk.send(`[[script:${SCRIPT}]] ${turn}`, "direct", { id });
+    await until(async () => JSON.stringify(await talk.messages()).includes(doneWith(talk.id)));
+    expect(await checkAccepted({ talk, accepted: [{ id, delivery: "direct" }] })).toEqual([]);
+    talk.close();
+  }, 60_000);
+
   test("the old primary is started by mistake: it answers no write, for nobody confirms it", async () => {
     const old = team.postgres.primary.port;
     await team.postgres.failOver(0);
