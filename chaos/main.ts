@@ -11,7 +11,7 @@ import { FAULTS, type FaultName } from "./faults.ts";
 import { runHostile } from "./hostile.ts";
 import { FULL, PROOF, SHORT, smallWith, type Size } from "./plan.ts";
 import { run, type Verdict } from "./run.ts";
-import { runTeam, TEAM, TEAM_PROOF } from "./team-run.ts";
+import { runTeam, TEAM, TEAM_PROOF, TEAM_SHORT } from "./team-run.ts";
 
 /** Runs for each defect; if none of them finds it, it counts as not found. */
 const PROOF_SEEDS = 10;
@@ -48,7 +48,7 @@ const options = [
 /** A run, as the options say. */
 const perform = (seed: number): Promise<Verdict> =>
   values.team
-    ? runTeam({ seed, size: TEAM, say }, interrupted.signal)
+    ? runTeam({ seed, size: values.short ? TEAM_SHORT : TEAM, say }, interrupted.signal)
     : run({ seed, size, say }, interrupted.signal);
 /** The seed of a run: from the clock, or counted up from the given one. */
 const seedOf = (run: number): number => (named === null ? Date.now() % 2 ** 31 : named + run);
@@ -133,20 +133,24 @@ function print({ hits, complaints, messages, carriedOver, outcomes, interruption
   );
   for (const complaint of complaints) say(`✗ ${complaint.slice(0, 2_000)}`);
   say(
-    `${messages} messages in ${seconds} s, ${carriedOver} conversations under both releases: ${
-      complaints.length === 0 ? "all is well" : "FAILED"
-    }`,
+    `${messages} messages in ${seconds} s${
+      values.team ? "" : `, ${carriedOver} conversations under both releases`
+    }: ${complaints.length === 0 ? "all is well" : "FAILED"}`,
   );
 }
 
 /** Prints one line for each run, with the hits of the fault that hit least often. */
 function printTogether(verdicts: readonly Verdict[]): void {
-  console.log("| seed | turns that failed | under both releases | hits of each fault | s | |");
-  console.log("| ---- | ----------------- | ------------------- | ------------------ | - | - |");
-  for (const { seed, outcomes, carriedOver, hits, seconds, complaints } of verdicts) {
+  const shared = values.team ? "messages" : "under both releases";
+  console.log(`| seed | turns that failed | ${shared} | hits of each fault | s | |`);
+  console.log("| - | - | - | - | - | - |");
+  for (const { seed, outcomes, messages, carriedOver, hits, seconds, complaints } of verdicts) {
     const least = Math.min(...Object.values(hits));
     const verdict = complaints.length === 0 ? "passed" : "FAILED";
-    const cells = [seed, outcomes["failed"] ?? 0, carriedOver, least, seconds, verdict];
+    const cells = [
+      ...[seed, outcomes["failed"] ?? 0, values.team ? messages : carriedOver],
+      ...[least, seconds, verdict],
+    ];
     console.log(`| ${cells.join(" | ")} |`);
   }
 }

@@ -17,13 +17,18 @@ import { TEAM_FAULTS, TeamFaults, type TeamFaultName } from "./team-faults.ts";
 const LONG: TeamFaultName = "cut tool host for 30 s";
 
 export const TEAM: Size<TeamFaultName> = {
-  ...{ conversations: 12, turns: 60 },
-  ...{ faults: TEAM_FAULTS.filter((name) => name !== LONG), hits: 3, needed: 3 },
+  ...{ conversations: 16, turns: 130 },
+  ...{ faults: TEAM_FAULTS.filter((name) => name !== LONG), hits: 2, needed: 2 },
   ...{ rare: [LONG], rareHits: 1, carriedOver: 0, stopQueues: 2 },
 };
 /** A host that is cut off for half a minute may die when it is back. */
 const STUCK_AFTER_MS = 120_000;
 
+/** Each fault once. */
+export const TEAM_SHORT: Size<TeamFaultName> = {
+  ...{ conversations: 10, turns: 60, faults: TEAM_FAULTS, hits: 1, needed: 1 },
+  ...{ rare: [], rareHits: 0, carriedOver: 0, stopQueues: 1 },
+};
 /** A small run, which shows a defect. */
 export const TEAM_PROOF: Size<TeamFaultName> = {
   ...{ conversations: 12, turns: 48, faults: ["fail over postgres"], hits: 4, needed: 1 },
