@@ -1,5 +1,4 @@
 /** A team's server on several hosts (docs/operations.md): what each host reaches, and what happens when a part is away. */
-import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "../../client/index.ts";
@@ -8,26 +7,14 @@ import { say, text, toolCall } from "../../local/scripted/script.ts";
 import { at, Person } from "../api/person.ts";
 import { requestsBy } from "../api/support.ts";
 import { until } from "../support/waiting.ts";
-import { canMakeHosts } from "./hosts.ts";
-import { startTeam, TOKEN, type Team, type ToolHost } from "./team.ts";
-
-const runs = (program: string, ...args: string[]): boolean => {
-  try {
-    execFileSync(program, args, { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-};
-const isPossible = runs("nginx", "-v") && runs("go", "version") && canMakeHosts();
-if (!isPossible) console.warn("SKIPPED, several hosts: they need root, ip (iproute2), nginx, and Go.");
+import { isTeamPossible, startTeam, TOKEN, type Team, type ToolHost } from "./team.ts";
 
 type Answer = ReturnType<typeof say>;
 
 /** A Temporal server for production is built once. */
 const START_LIMIT_MS = 20 * 60_000;
 
-describe.skipIf(!isPossible)("several hosts", () => {
+describe.skipIf(!isTeamPossible)("several hosts", () => {
   let team: Team;
   let person: Person;
   beforeAll(async () => {

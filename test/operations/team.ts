@@ -1,24 +1,36 @@
 /**
- * Owns: Bedrock as a team runs it (docs/operations.md): a Temporal server for production and a Postgres, two APIs behind
- * nginx, a worker for conversations and requests, and two tool hosts, which reach Temporal and Postgres alone. Each part
+ * Owns: Bedrock as a team runs it (docs/operations.md): a Temporal server for production, a Postgres with a standby,
+ * two APIs behind nginx, a worker for conversations and requests, and two tool hosts, which reach Temporal and Postgres alone. Each part
  * can be killed and started again. `stop` ends all of it.
  */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { migrate } from "../../db/migrate.ts";
 import { freePort } from "../../local/ports.ts";
-import { startPostgres } from "../../local/postgres.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
 import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { startProductionTemporal } from "../support/production-temporal.ts";
 import { startProxy } from "../support/tcp-proxy.ts";
 import { API, spawnPart, WORKER, type Program } from "../support/worker-process.ts";
 import { until } from "../support/waiting.ts";
-import { makeHost, type Host } from "./hosts.ts";
+import { canMakeHosts, makeHost, type Host } from "./hosts.ts";
 import { partOf, runningOf, type Part } from "./part.ts";
+import { PostgresPair } from "./postgres-pair.ts";
+
+const runs = (program: string, ...args: string[]): boolean => {
+  try {
+    execFileSync(program, args, { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+};
+/** Whether this machine can have several hosts. */
+export const isTeamPossible = runs("nginx", "-v") && runs("go", "version") && canMakeHosts();
+if (!isTeamPossible) console.warn("SKIPPED, several hosts: they need root, ip (iproute2), nginx, and Go.");
 
 export const TOKEN = "the-token-of-this-team";
 
@@ -31,6 +43,8 @@ export type Team = {
   /** Of the proxy. */
   readonly url: string;
   readonly model: ScriptedServer;
+  readonly postgres: PostgresPair;
+  /** With both servers of Postgres. */
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   readonly payloadKey: Uint8Array;
@@ -57,11 +71,16 @@ export type TeamOptions = {
   readonly log?: string;
   /** null: the APIs ask for none. */
   readonly token?: string | null;
+  /** false: the standby of Postgres may be behind what was answered. */
+  readonly synchronous?: boolean;
+  /** true: Temporal's databases are on the same Postgres, and fail over with it. Else they have one of their own. */
+  readonly oneDatabase?: boolean;
 };
 
 export type DriverOptions = { readonly root?: string; readonly env?: NodeJS.ProcessEnv };
 
-const POSTGRES_PORT = 5432;
+/** Those of a tool host's gateway. */
+const POSTGRES_PORTS = [5432, 5433] as const;
 const TEMPORAL_PORT = 7233;
 
 export async function startTeam(options: TeamOptions = {}): Promise<Team> {
@@ -79,19 +98,24 @@ export async function startTeam(options: TeamOptions = {}): Promise<Team> {
 
 /** @param defer gets what ends each part that was started */
 async function start(
-  { dir: given, root, log, token = TOKEN }: TeamOptions,
+  { dir: given, root, log, token = TOKEN, synchronous = true, oneDatabase = false }: TeamOptions,
   defer: (end: () => Promise<unknown>) => void,
 ): Promise<Omit<Team, "stop">> {
   const dir = given ?? (await mkdtemp(join(tmpdir(), "bedrock-team-")));
   if (given === undefined) defer(() => rm(dir, { recursive: true, force: true }));
   const cwd = join(dir, "work");
   await mkdir(cwd, { recursive: true });
-  const temporal = await startProductionTemporal(await mkdtemp(join(dir, "temporal-")), () => undefined);
-  defer(() => temporal.stop());
-  const dataDir = join(dir, "postgres");
-  const postgres = await startPostgres({ dataDir, durable: true, port: await freePort() });
+  const postgres = await PostgresPair.start(join(dir, "postgres"), { synchronous });
   defer(() => postgres.stop());
-  await migrate(postgres.url);
+  const temporal = await startProductionTemporal(
+    await mkdtemp(join(dir, "temporal-")),
+    () => undefined,
+    {},
+    oneDatabase ? postgres.stablePort : null,
+  );
+  defer(() => temporal.stop());
+  const databaseUrl = urlOf(postgres.ports.map((port) => `127.0.0.1:${port}`));
+  await migrate(databaseUrl);
   const model = await startScriptedServer();
   defer(() => model.close());
 
@@ -109,26 +133,23 @@ async function start(
   };
   const payloadKey = randomBytes(32);
   const PAYLOAD_KEY = payloadKey.toString("base64");
-  const near = { DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporal.address, PAYLOAD_KEY };
+  const near = { DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: temporal.address, PAYLOAD_KEY };
   const names = ["build-1", "build-2"] as const;
   const toolHost = async (name: string): Promise<ToolHost> => {
     const host = await makeHost();
     defer(host.remove);
-    const passOn = async (target: URL, port: number): Promise<void> => {
-      const proxy = await startProxy(
-        { host: target.hostname, port: Number(target.port) },
-        host.gateway,
-        port,
-      );
+    const passOn = async (target: { host: string; port: number }, port: number): Promise<void> => {
+      const proxy = await startProxy(target, host.gateway, port);
       defer(() => proxy.cut());
     };
-    await passOn(new URL(postgres.url), POSTGRES_PORT);
-    await passOn(new URL(`http://${temporal.address}`), TEMPORAL_PORT);
-    const far = new URL(postgres.url);
-    far.host = `${host.gateway}:${POSTGRES_PORT}`;
+    for (const [n, port] of postgres.ports.entries())
+      await passOn({ host: "127.0.0.1", port }, POSTGRES_PORTS[n] ?? 0);
+    const { hostname, port } = new URL(`http://${temporal.address}`);
+    await passOn({ host: hostname, port: Number(port) }, TEMPORAL_PORT);
+    const far = urlOf(POSTGRES_PORTS.map((each) => `${host.gateway}:${each}`));
     const env = {
       ...{ WORKER_ROLES: "tools", TOOL_HOST: name, SCRIPTED_MODEL: "0", DATA_DIR: join(dir, name) },
-      ...{ DATABASE_URL: far.href, TEMPORAL_ADDRESS: `${host.gateway}:${TEMPORAL_PORT}`, PAYLOAD_KEY },
+      ...{ DATABASE_URL: far, TEMPORAL_ADDRESS: `${host.gateway}:${TEMPORAL_PORT}`, PAYLOAD_KEY },
     };
     const worker = await started(`tools of ${name}`, WORKER, env, host.under);
     const { gateway, cut, mend } = host;
@@ -166,18 +187,24 @@ async function start(
     apis.map(({ port }) => port),
   );
   defer(() => nginx.end("SIGTERM"));
-  const { url: databaseUrl } = postgres;
   const { address: temporalAddress } = temporal;
   return {
-    ...{ url, model, databaseUrl, temporalAddress, payloadKey, cwd, hosts, driver, startDriver, nginx },
+    ...{ url, model, postgres, databaseUrl, temporalAddress, payloadKey },
+    ...{ cwd, hosts, driver, startDriver, nginx },
     apis: [apis[0].part, apis[1].part],
-    reachable: ({ gateway }) => [`${gateway}/${POSTGRES_PORT}`, `${gateway}/${TEMPORAL_PORT}`],
-    unreachable: [url, model.url, databaseUrl, `http://${temporalAddress}`].map((address) => {
-      const { hostname, port } = new URL(address);
-      return `${hostname}/${port}`;
-    }),
+    reachable: ({ gateway }) => [...POSTGRES_PORTS, TEMPORAL_PORT].map((port) => `${gateway}/${port}`),
+    unreachable: [
+      ...postgres.ports.map((port) => `127.0.0.1/${port}`),
+      ...[url, model.url, `http://${temporalAddress}`].map((address) => {
+        const { hostname, port } = new URL(address);
+        return `${hostname}/${port}`;
+      }),
+    ],
   };
 }
+
+/** Several servers, as `address:port`: the product finds the primary among them. */
+const urlOf = (servers: readonly string[]): string => `postgres://app@${servers.join(",")}/bedrock`;
 
 /** An API that does not answer is left out for a second; streams pass as they come. */
 async function startNginx(dir: string, apis: readonly number[]) {

@@ -6,7 +6,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, Connection } from "@temporalio/client";
@@ -24,6 +24,7 @@ export type ProcessName = (typeof PROCESSES)[number];
 
 export type Product = {
   readonly url: string;
+  readonly toolHosts: readonly [string];
   /** Id of the process that started all others. It changes with `startAgain`. */
   readonly pid: number;
   readonly dataDir: string;
@@ -52,6 +53,12 @@ export type Product = {
   /** Aborted when the product is stopped: no process listens any more. */
   readonly ended: AbortSignal;
   readonly stop: () => Promise<void>;
+};
+
+/** What a client and the checks of a run need: of `npm start`, or of a team on several hosts. */
+export type Served = Pick<Product, "url" | "databaseUrl" | "model" | "temporal" | "cwd" | "ended"> & {
+  /** Where tools run; the first is the default. */
+  readonly toolHosts: readonly [string, ...string[]];
 };
 
 export type ProductOptions = {
@@ -134,6 +141,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   const payloadKeys = payloadKeysOf(settings.PAYLOAD_KEY ?? "") ?? [];
   return {
     url: said.get("ready") ?? "",
+    toolHosts: [hostname()],
     get pid() {
       return child?.pid ?? 0;
     },
