@@ -10,6 +10,7 @@ import { readModelsFile } from "./llm/models-file.ts";
 import { DEFAULT_MODEL, type ModelFacts, SCRIPTED_MODEL } from "./llm/models.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { MAX_TIMEOUT_SECONDS } from "./machine/control-tools.ts";
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "./observability/log-settings.ts";
 import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -65,6 +66,18 @@ export type Config = {
   readonly toolHosts: readonly string[];
   /** What a worker does; at least one. */
   readonly workerRoles: ReadonlySet<WorkerRole>;
+  readonly logLevel: LogLevel;
+  /** null: text at a terminal, else JSON. */
+  readonly logFormat: LogFormat | null;
+  /** Where a worker serves its metrics; null: nowhere. */
+  readonly metrics: { readonly host: string; readonly port: number } | null;
+  /** Days for which the spans of turns are kept; 0: none are. */
+  readonly traceDays: number;
+  /** Where spans are sent, too, by OTLP over HTTP; null: nowhere. */
+  readonly collector: {
+    readonly endpoint: string;
+    readonly headers: Readonly<Record<string, string>>;
+  } | null;
 };
 
 /** The settings of the API and of a worker: the addresses of both servers are set. */
@@ -126,6 +139,14 @@ export function loadConfig(env: Env): Config {
     toolHost,
     toolHosts: [...new Set([toolHost, ...e.TOOL_HOSTS])],
     workerRoles: e.WORKER_ROLES,
+    logLevel: e.LOG_LEVEL,
+    logFormat: e.LOG_FORMAT ?? null,
+    metrics: e.METRICS_PORT === undefined ? null : { host: e.METRICS_HOST, port: e.METRICS_PORT },
+    traceDays: e.TRACE_DAYS,
+    collector:
+      e.OTEL_EXPORTER_OTLP_ENDPOINT === undefined
+        ? null
+        : { endpoint: e.OTEL_EXPORTER_OTLP_ENDPOINT, headers: e.OTEL_EXPORTER_OTLP_HEADERS },
   };
 }
 
@@ -142,6 +163,25 @@ export function loadServiceConfig(env: Env): ServiceConfig {
   if (temporalAddress === null) problems.push("TEMPORAL_ADDRESS is not set: host:port of a Temporal server.");
   if (databaseUrl === null || temporalAddress === null) throw new ConfigError(problems);
   return { ...config, databaseUrl, temporalAddress };
+}
+
+/** How a process writes its log. */
+export function formatOf({ logFormat }: Pick<Config, "logFormat">): LogFormat {
+  return logFormat ?? (process.stdout.isTTY ? "text" : "json");
+}
+
+/** The values of the settings that no log may show. */
+export function secretsOf(config: Config): readonly string[] {
+  const { anthropicApiKey, apiToken, databaseUrl, payloadKey, collector } = config;
+  const isUrl = databaseUrl !== null && URL.canParse(databaseUrl);
+  const password = isUrl ? new URL(databaseUrl).password : null;
+  const found = [
+    ...[anthropicApiKey, apiToken, databaseUrl, password],
+    ...(password === null ? [] : [decodeURIComponent(password)]),
+    ...(payloadKey === null ? [] : [Buffer.from(payloadKey).toString("base64")]),
+    ...Object.values(collector?.headers ?? {}),
+  ];
+  return found.filter((value): value is string => value !== null);
 }
 
 /** null: it is not 32 bytes in base64. */
@@ -197,6 +237,9 @@ const name = (key: string) => {
   return z.string().regex(/^[\w.:/@-]{1,200}$/, { error });
 };
 
+const host = (key: string) =>
+  z.string().regex(/^[\w.:[\]-]+$/, { error: sentence(key, "an address or a host name") });
+
 const boolean = (key: string) => {
   const error = sentence(key, "1 or 0");
   return z
@@ -232,10 +275,7 @@ const schema = z.object({
     .regex(/^\S+:\d{1,5}$/, { error: sentence("TEMPORAL_ADDRESS", "host:port") })
     .optional(),
   TEMPORAL_NAMESPACE: name("TEMPORAL_NAMESPACE").default("default"),
-  HOST: z
-    .string()
-    .regex(/^[\w.:[\]-]+$/, { error: sentence("HOST", "an address or a host name") })
-    .default("127.0.0.1"),
+  HOST: host("HOST").default("127.0.0.1"),
   PORT: integer("PORT", 0, 65_535).default(3000),
   API_TOKEN: secret("API_TOKEN").optional(),
   PAYLOAD_KEY: z
@@ -256,4 +296,28 @@ const schema = z.object({
   TOOL_HOST: name("TOOL_HOST").optional(),
   TOOL_HOSTS: list.pipe(z.array(name("TOOL_HOSTS"))).default([]),
   WORKER_ROLES: roles("WORKER_ROLES").default(new Set(WORKER_ROLES)),
+  LOG_LEVEL: z
+    .enum(LOG_LEVELS, { error: sentence("LOG_LEVEL", `one of ${LOG_LEVELS.join(", ")}`) })
+    .default("info"),
+  LOG_FORMAT: z.enum(LOG_FORMATS, { error: sentence("LOG_FORMAT", "json or text") }).optional(),
+  METRICS_PORT: integer("METRICS_PORT", 0, 65_535).optional(),
+  METRICS_HOST: host("METRICS_HOST").default("127.0.0.1"),
+  TRACE_DAYS: integer("TRACE_DAYS", 0, 3_650).default(7),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    /^https?$/,
+    "an http(s) address without /v1/traces",
+  ).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .transform((text, context) => {
+      const pairs = text.split(",").map((pair) => /^\s*([\w-]+)\s*=\s*(\S.*?)\s*$/.exec(pair));
+      if (pairs.every((pair) => pair !== null))
+        return Object.fromEntries(
+          pairs.map(([, name = "", value = ""]) => [name, decodeURIComponent(value)]),
+        );
+      context.addIssue("OTEL_EXPORTER_OTLP_HEADERS must be name=value, with commas between them.");
+      return z.NEVER;
+    })
+    .default({}),
 });

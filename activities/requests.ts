@@ -13,6 +13,8 @@ import { buildRequest, exceedsBody } from "../llm/request.ts";
 import type { Failure } from "../llm/errors.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
 import type { Message } from "../machine/message.ts";
+import type { OpenSpan } from "../observability/spans.ts";
+import type { Telemetry } from "../observability/telemetry.ts";
 import { isExpired } from "../sandbox/lease.ts";
 import type { ToolsFor } from "../tools/registry.ts";
 import type {
@@ -31,6 +33,7 @@ import type { RequestImages } from "./request-images.ts";
 
 export type RequestDependencies = {
   readonly db: Database;
+  readonly telemetry: Telemetry;
   readonly history: MessageCache;
   readonly client: ProviderClient;
   readonly models: ModelRegistry;
@@ -92,22 +95,42 @@ function request(
   build: (newMessages: readonly Message[] | null) => Promise<Built>,
 ): Promise<Performed<RequestEvent>> {
   const { requestId } = input;
-  return commitThen(deps.db, input, {
+  const perform = async (
+    lease: ActivityLease,
+    news: readonly Message[] | null,
+    span: OpenSpan,
+  ): Promise<RequestEvent> => {
+    try {
+      const built = await build(news);
+      // Building may have taken long, or the worker was frozen meanwhile: then a successor makes the request.
+      if (isExpired(lease)) return { kind: "llm_lost", requestId };
+      return await askModel(deps, input, built, { lease, span });
+    } catch (error) {
+      if (error instanceof HistoryTooLarge) return { kind: "llm_failed", requestId, ...TOO_LARGE };
+      if (!isUnavailable(error)) throw error;
+      return { kind: "llm_failed", requestId, ...UNREADABLE };
+    }
+  };
+  return commitThen(deps, input, {
+    kind: "request",
     operationId: requestId,
     lastRead,
-    perform: async (lease, news) => {
-      try {
-        const built = await build(news);
-        // Building may have taken long, or the worker was frozen meanwhile: then a successor makes the request.
-        if (isExpired(lease)) return { kind: "llm_lost", requestId };
-        return await askModel(deps, input, built, lease);
-      } catch (error) {
-        if (error instanceof HistoryTooLarge) return { kind: "llm_failed", requestId, ...TOO_LARGE };
-        if (!isUnavailable(error)) throw error;
-        return { kind: "llm_failed", requestId, ...UNREADABLE };
-      }
+    perform: async (lease, news, span) => {
+      const event = await perform(lease, news, span);
+      return { event, outcome: outcomeOf(event) };
     },
   });
+}
+
+function outcomeOf(event: RequestEvent): string {
+  switch (event.kind) {
+    case "llm_response":
+      return "response";
+    case "llm_failed":
+      return `failed: ${event.errorKind}`;
+    case "llm_lost":
+      return "lost";
+  }
 }
 
 const UNREADABLE: Failure = {
@@ -129,10 +152,10 @@ const TOO_LARGE: Failure = {
 };
 
 async function askModel(
-  { db, client, stallMs, liveTexts }: RequestDependencies,
-  { requestId, conversationId }: RequestInput,
+  { db, client, stallMs, liveTexts, models, telemetry: { metrics } }: RequestDependencies,
+  { requestId, conversationId, config }: RequestInput,
   built: Built,
-  lease: ActivityLease,
+  { lease, span }: { readonly lease: ActivityLease; readonly span: OpenSpan },
 ): Promise<RequestEvent> {
   const shown: LiveTextOptions<Pick<Delta, "kind" | "index">> = {
     keyOf: ({ index }) => String(index),
@@ -143,6 +166,12 @@ async function askModel(
       await publishLive(db, conversationId, { event, after, again });
     },
   };
+  // Any id may be given as a model's: only those that are known become labels.
+  const model = models.current.list.some(({ id }) => id === config.model) ? config.model : "other";
+  span.set({ "gen_ai.request.model": config.model });
+  span.mark("sent");
+  const sent = performance.now();
+  const seconds = (): number => (performance.now() - sent) / 1_000;
   const outcome = await liveTexts.during(conversationId, shown, (live) =>
     ask({
       client,
@@ -150,8 +179,22 @@ async function askModel(
       signal: lease.signal,
       stallMs,
       onDelta: (delta) => live.push(delta, delta.text),
+      onFirstToken: () => {
+        span.mark("first_token");
+        metrics.countFirstToken(model, seconds());
+      },
     }),
   );
+  const ended = outcome.kind === "failed" ? outcome.errorKind : outcome.kind;
+  metrics.countRequest(model, ended, seconds());
+  if (outcome.kind === "response") {
+    const { usage } = outcome;
+    metrics.countTokens(model, usage);
+    span.set({
+      "gen_ai.usage.input_tokens": usage.inputTokens,
+      "gen_ai.usage.output_tokens": usage.outputTokens,
+    });
+  }
   return toEvent(requestId, outcome, built);
 }
 

@@ -3,13 +3,13 @@
  * Not here: sockets and processes (main.ts). Tests call `app.request()`.
  */
 import type { MiddlewareHandler } from "hono";
-import { routePath } from "hono/route";
 import { bodies } from "./bodies.ts";
 import type { Deps } from "./deps.ts";
 import { guard } from "./guard.ts";
 import { page } from "./page.ts";
 import { notFound, toProblem, unavailable } from "./problem.ts";
 import { createDatabaseProbe, type DatabaseProbe } from "./database-probe.ts";
+import { recordRequests, requestIdOf } from "./requests.ts";
 import { createRouter } from "./router.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { codecRoutes } from "./routes/codec.ts";
@@ -20,6 +20,7 @@ import { cycleRoutes } from "./routes/cycles.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { messageRoutes } from "./routes/messages.ts";
 import { systemRoutes } from "./routes/system.ts";
+import { traceRoutes } from "./routes/traces.ts";
 
 /** For the typed client: `hc<Api>(url)`. */
 export type Api = ReturnType<typeof createApp>;
@@ -27,9 +28,9 @@ export type Api = ReturnType<typeof createApp>;
 export function createApp(deps: Deps) {
   const app = createRouter();
   const probe = createDatabaseProbe(deps.db);
-  app.onError((error) => toProblem(error, deps.report).toResponse());
+  app.onError((error, c) => toProblem(error, deps.report, requestIdOf(c.req.raw)).toResponse());
   app.notFound(() => notFound("resource").toResponse());
-  app.use(count(deps), headers, ...guard({ ...deps, open: page(deps.page) }), bodies(deps.uploads));
+  app.use(recordRequests(deps), headers, ...guard({ ...deps, open: page(deps.page) }), bodies(deps.uploads));
   app.use("/api/*", deadline(probe));
   app.openAPIRegistry.registerComponent("securitySchemes", "token", {
     type: "http",
@@ -42,6 +43,7 @@ export function createApp(deps: Deps) {
     .route("/", messageRoutes(deps))
     .route("/", controlRoutes(deps))
     .route("/", cycleRoutes(deps))
+    .route("/", traceRoutes(deps))
     .route("/", eventRoutes(deps))
     .route("/", chatRoutes(deps))
     .route("/", codecRoutes(deps))
@@ -57,15 +59,6 @@ export function createApp(deps: Deps) {
     security: [{ token: [] }],
   });
   return routes;
-}
-
-function count({ metrics }: Deps): MiddlewareHandler {
-  return async (c, next) => {
-    const started = performance.now();
-    await next();
-    const route = c.res.status === 404 && routePath(c, -1) === "/*" ? "unknown" : routePath(c, -1);
-    metrics.countRequest(c.req.method, route, c.res.status, (performance.now() - started) / 1_000);
-  };
 }
 
 const headers: MiddlewareHandler = async (c, next) => {

@@ -60,8 +60,9 @@ export function workerProcess(config: Config, services: Services): ProcessSpec {
       // The scripted model accepts any key, so it does not get the real one.
       ANTHROPIC_API_KEY: (config.scriptedModel ? null : config.anthropicApiKey) ?? "none",
       ...payloadKey(config),
+      ...collectorHeaders(config),
     },
-    ready: { line: /^worker ready/m },
+    ready: { line: /worker ready/ },
     stopWithin: 3500,
   };
 }
@@ -75,6 +76,7 @@ export function apiProcess(config: Config, services: Services): ProcessSpec {
       DATABASE_URL: services.databaseUrl,
       ...(config.apiToken === null ? {} : { API_TOKEN: config.apiToken }),
       ...payloadKey(config),
+      ...collectorHeaders(config),
     },
     ready: { check: (signal) => waitForApi(config, signal) },
     stopWithin: 2500,
@@ -109,6 +111,13 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
 
 function payloadKey({ payloadKey: key }: Config): { readonly PAYLOAD_KEY?: string } {
   return key === null ? {} : { PAYLOAD_KEY: Buffer.from(key).toString("base64") };
+}
+
+function collectorHeaders({ collector }: Config): { readonly OTEL_EXPORTER_OTLP_HEADERS?: string } {
+  const pairs = Object.entries(collector?.headers ?? {});
+  if (pairs.length === 0) return {};
+  const text = pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join(",");
+  return { OTEL_EXPORTER_OTLP_HEADERS: text };
 }
 
 /**

@@ -28,6 +28,7 @@ const FOLDERS = [
   "llm",
   "local",
   "machine",
+  "observability",
   "protocol",
   "sandbox",
   "tools",

@@ -3,13 +3,15 @@ import { afterAll } from "vitest";
 import { createApp, type Api } from "../../api/app.ts";
 import type { Deps } from "../../api/deps.ts";
 import { createHub, type Hub } from "../../api/events/hub.ts";
-import { createMetrics } from "../../api/metrics.ts";
 import { serve } from "../../api/serve.ts";
 import { connectWorkflows, type Workflows } from "../../api/workflow.ts";
 import { type Database, openDatabase } from "../../db/connect.ts";
 import { listen, type Notifications } from "../../db/notifications.ts";
 import { sendOrder } from "../../db/orders.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
+import { createLog } from "../../observability/log.ts";
+import { createApiMetrics } from "../../observability/metrics.ts";
+import { NO_SPANS } from "../../observability/spans.ts";
 import { freshDatabase } from "../support/database.ts";
 import type { System } from "../support/system.ts";
 
@@ -126,7 +128,9 @@ function apiOn(
     temporalNamespace: temporal.namespace,
     page: null,
     closing: closing.signal,
-    metrics: createMetrics(),
+    metrics: createApiMetrics(),
+    log: createLog({ service: "api", level: "silent", format: "json", secrets: [] }),
+    spans: NO_SPANS,
     report: (_, error) => void reports.push(error),
     ...overrides,
   });

@@ -24,7 +24,7 @@ export type WorkerProcess = {
 export const spawnWorker = (env: NodeJS.ProcessEnv, under: readonly string[] = []) =>
   spawnPart({ program: "worker.ts", ready: "worker ready" }, env, under);
 
-/** @param part its file, and how the line begins that it prints when it is ready */
+/** @param part its file, and what the line contains that it prints when it is ready */
 export function spawnPart(
   part: { readonly program: string; readonly ready: string },
   env: NodeJS.ProcessEnv,
@@ -44,7 +44,7 @@ export function spawnPart(
   stderr.setEncoding("utf8").on("data", (text: string) => (complaints += text));
   stderr.pipe(process.stderr);
   const ready = (async () => {
-    for await (const line of createInterface(stdout)) if (line.startsWith(part.ready)) break;
+    for await (const line of createInterface(stdout)) if (line.includes(part.ready)) break;
   })();
   return { pid, signal: (signal) => void child.kill(signal), exited, complaints: () => complaints, ready };
 }
