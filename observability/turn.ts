@@ -83,8 +83,14 @@ export type TurnTrace = {
   readonly summary: string;
   /** The largest first; only those that took time. */
   readonly parts: readonly { readonly part: Part; readonly durationMs: number; readonly share: number }[];
+  /** In the order of their time; of a long turn the longest. */
   readonly spans: readonly TurnSpan[];
+  /** Spans of the turn itself that are left out, with their children. */
+  readonly omitted: number;
 };
+
+/** Spans of the turn itself that are shown, each with its children. */
+const SHOWN = 200;
 
 /** A stretch of the turn, with its pieces, which lie one after the other and fill it. */
 export type Phase = {
@@ -122,6 +128,8 @@ export function traceOf(turn: TurnRecord, now: number): TurnTrace {
   const durationMs = end - start;
   const parts = partsOf(phases);
   const isOpen = turn.stoppedAt === null;
+  const byLength = [...phases].sort((a, b) => b.end - b.start - (a.end - a.start));
+  const shown = new Set(byLength.slice(0, SHOWN));
   return {
     cycleId: turn.cycleId,
     traceId: traceIdOf(turn),
@@ -135,7 +143,8 @@ export function traceOf(turn: TurnRecord, now: number): TurnTrace {
       durationMs: rounded(milliseconds),
       share: durationMs === 0 ? 0 : Math.round((milliseconds / durationMs) * 1_000) / 1_000,
     })),
-    spans: phases.flatMap((phase, index) => linesOf(phase, index, start)),
+    spans: phases.flatMap((phase, index) => (shown.has(phase) ? linesOf(phase, index, start) : [])),
+    omitted: phases.length - shown.size,
   };
 }
 

@@ -37,7 +37,9 @@ const trace = answer<TurnTrace>(
             detail: z.string().nullable(),
           }),
         )
-        .readonly(),
+        .readonly()
+        .openapi({ description: "In the order of their time; of a long turn the longest." }),
+      omitted: z.int().openapi({ description: "Spans of the turn itself that are left out." }),
     })
     .openapi("Trace"),
 );
@@ -72,6 +74,7 @@ const read = createRoute({
                 ...{ startMs: 0, durationMs: 3900, detail: "claude-opus-4-8, 300 tokens" },
               },
             ],
+            omitted: 0,
           },
         },
       },
