@@ -241,7 +241,11 @@ async function work(config: ServiceConfig): Promise<void> {
     ...logging,
     telemetryOptions: {
       ...logging.telemetryOptions,
-      ...(sdk === null ? {} : { metrics: { prometheus: { bindAddress: `${sdk.host}:${sdk.port}` } } }),
+      ...(sdk === null
+        ? {}
+        : {
+            metrics: { prometheus: { bindAddress: `${sdk.host}:${sdk.port}`, useSecondsForDurations: true } },
+          }),
     },
     shutdownSignals: [],
   });

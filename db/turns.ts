@@ -37,7 +37,7 @@ export async function readTurn(
     select created_at as at, data #>> '{state,kind}' as kind,
       coalesce(data #>> '{state,requestId}', data #>> '{state,operationId}', data #>> '{state,toolCall,id}')
         as "operationId",
-      coalesce(data #>> '{state,current,name}', data #>> '{state,retry,errorKind}', data #>> '{state,stopping}')
+      coalesce(data #>> '{state,stopping}', data #>> '{state,current,name}', data #>> '{state,retry,errorKind}')
         as name,
       coalesce(data #> '{state,retry}', 'null') <> 'null' as "isRetry",
       coalesce(jsonb_array_length(data #> '{state,all}'), 0) as tasks

@@ -192,6 +192,9 @@ export function createWorkerMetrics({
     ["outcome"],
     SHORT,
   );
+  // A rule must find all of them before the first one happens.
+  for (const outcome of ["stored", "diverged", "failed"]) commits.zero({ outcome });
+  for (const stopping of ["tool", "request", "sub_agents"]) stops.zero({ stopping });
   const waits = histogram(
     "bedrock_task_wait_seconds",
     "From the order of a request or a call until a worker began it.",

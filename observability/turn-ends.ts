@@ -68,7 +68,10 @@ export class TurnEnds {
 function timesOf(phases: readonly Phase[], reason: TurnTimes["reason"]): TurnTimes {
   const seconds = ({ start, end }: { readonly start: number; readonly end: number }) => (end - start) / 1_000;
   const whole = { start: phases[0]?.start ?? 0, end: phases.at(-1)?.end ?? 0 };
-  const requests = phases.filter(({ kind }) => kind === "request").map(({ start }) => start);
+  // A request that is made again belongs to the same round.
+  const requests = phases
+    .filter(({ kind }, index) => kind === "request" && phases[index - 1]?.kind !== "retry")
+    .map(({ start }) => start);
   const queued = phases.find(({ kind }) => kind === "queue");
   return {
     reason,

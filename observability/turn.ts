@@ -31,7 +31,7 @@ export type TurnState = {
   readonly kind: State["kind"];
   /** The request or call that it waits for, by generation id. */
   readonly operationId: string | null;
-  /** Of a tool; of the error before a retry. */
+  /** Of a tool; of the error before a retry; what a Stop ends. */
   readonly name: string | null;
   /** It waits until a failed request may be made again. */
   readonly isRetry: boolean;
