@@ -12,6 +12,7 @@ import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { MAX_TIMEOUT_SECONDS } from "./machine/control-tools.ts";
 import { digestOfToken, ROLES, type Role } from "./protocol/access.ts";
 import type { SpendingLimits } from "./protocol/spending.ts";
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "./observability/log-settings.ts";
 import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -84,6 +85,18 @@ export type Config = {
     readonly deployment: string;
     /** null: named after the workflows' sources. */
     readonly build: string | null;
+  } | null;
+  readonly logLevel: LogLevel;
+  /** null: text at a terminal, else JSON. */
+  readonly logFormat: LogFormat | null;
+  /** Where a worker serves its metrics; null: nowhere. */
+  readonly metrics: { readonly host: string; readonly port: number } | null;
+  /** Days for which the spans of turns are kept; 0: none are. */
+  readonly traceDays: number;
+  /** Where spans are sent, too, by OTLP over HTTP; null: nowhere. */
+  readonly collector: {
+    readonly endpoint: string;
+    readonly headers: Readonly<Record<string, string>>;
   } | null;
 };
 
@@ -165,6 +178,14 @@ export function loadConfig(env: Env): Config {
       e.WORKER_DEPLOYMENT === undefined
         ? null
         : { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null },
+    logLevel: e.LOG_LEVEL,
+    logFormat: e.LOG_FORMAT ?? null,
+    metrics: e.METRICS_PORT === undefined ? null : { host: e.METRICS_HOST, port: e.METRICS_PORT },
+    traceDays: e.TRACE_DAYS,
+    collector:
+      e.OTEL_EXPORTER_OTLP_ENDPOINT === undefined
+        ? null
+        : { endpoint: e.OTEL_EXPORTER_OTLP_ENDPOINT, headers: e.OTEL_EXPORTER_OTLP_HEADERS },
   };
 }
 
@@ -181,6 +202,25 @@ export function loadServiceConfig(env: Env): ServiceConfig {
   if (temporalAddress === null) problems.push("TEMPORAL_ADDRESS is not set: host:port of a Temporal server.");
   if (databaseUrl === null || temporalAddress === null) throw new ConfigError(problems);
   return { ...config, databaseUrl, temporalAddress };
+}
+
+/** How a process writes its log. */
+export function formatOf({ logFormat }: Pick<Config, "logFormat">): LogFormat {
+  return logFormat ?? (process.stdout.isTTY ? "text" : "json");
+}
+
+/** The values of the settings that no log may show. */
+export function secretsOf(config: Config): readonly string[] {
+  const { anthropicApiKey, apiToken, databaseUrl, payloadKeys, collector } = config;
+  // An address of several servers is no URL.
+  const password = /^\w+:\/\/[^:@/]*:([^@]*)@/.exec(databaseUrl ?? "")?.[1] ?? null;
+  const found = [
+    ...[anthropicApiKey, apiToken, databaseUrl, password],
+    ...(password === null ? [] : [decodeURIComponent(password)]),
+    ...payloadKeys.map((key) => Buffer.from(key).toString("base64")),
+    ...Object.values(collector?.headers ?? {}),
+  ];
+  return found.filter((value): value is string => value !== null);
 }
 
 /** The keys in a text that has commas between them; null: one of them is not 32 bytes in base64, or there is none. */
@@ -263,6 +303,8 @@ const versionPart = (key: string, more: "" | ".") => {
   const error = sentence(key, `a name of at most 100 letters, digits and ${more}_-`);
   return z.string().regex(more === "" ? /^[A-Za-z0-9][\w-]{0,99}$/ : /^[A-Za-z0-9][\w.-]{0,99}$/, { error });
 };
+const host = (key: string) =>
+  z.string().regex(/^[\w.:[\]-]+$/, { error: sentence(key, "an address or a host name") });
 
 const boolean = (key: string) => {
   const error = sentence(key, "1 or 0");
@@ -303,10 +345,7 @@ const schema = z.object({
     .regex(/^\S+:\d{1,5}$/, { error: sentence("TEMPORAL_ADDRESS", "host:port") })
     .optional(),
   TEMPORAL_NAMESPACE: name("TEMPORAL_NAMESPACE").default("default"),
-  HOST: z
-    .string()
-    .regex(/^[\w.:[\]-]+$/, { error: sentence("HOST", "an address or a host name") })
-    .default("127.0.0.1"),
+  HOST: host("HOST").default("127.0.0.1"),
   PORT: integer("PORT", 0, 65_535).default(3000),
   API_TOKEN: secret("API_TOKEN").optional(),
   // From `npm start` to the API.
@@ -342,4 +381,28 @@ const schema = z.object({
   WORKER_DRAIN_SECONDS: integer("WORKER_DRAIN_SECONDS", 1, 86_400).default(1),
   WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", "").optional(),
   WORKER_BUILD: versionPart("WORKER_BUILD", ".").optional(),
+  LOG_LEVEL: z
+    .enum(LOG_LEVELS, { error: sentence("LOG_LEVEL", `one of ${LOG_LEVELS.join(", ")}`) })
+    .default("info"),
+  LOG_FORMAT: z.enum(LOG_FORMATS, { error: sentence("LOG_FORMAT", "json or text") }).optional(),
+  METRICS_PORT: integer("METRICS_PORT", 0, 65_535).optional(),
+  METRICS_HOST: host("METRICS_HOST").default("127.0.0.1"),
+  TRACE_DAYS: integer("TRACE_DAYS", 0, 3_650).default(7),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    /^https?$/,
+    "an http(s) address without /v1/traces",
+  ).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .transform((text, context) => {
+      const pairs = text.split(",").map((pair) => /^\s*([\w-]+)\s*=\s*(\S.*?)\s*$/.exec(pair));
+      if (pairs.every((pair) => pair !== null))
+        return Object.fromEntries(
+          pairs.map(([, name = "", value = ""]) => [name, decodeURIComponent(value)]),
+        );
+      context.addIssue("OTEL_EXPORTER_OTLP_HEADERS must be name=value, with commas between them.");
+      return z.NEVER;
+    })
+    .default({}),
 });

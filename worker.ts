@@ -3,12 +3,10 @@
  * say. Stateless: any number may run, and any may die (docs/architecture.md, docs/operations.md).
  */
 import {
-  DefaultLogger,
   NativeConnection,
   Runtime,
   Worker,
   type InjectedSinks,
-  type LogEntry,
   type WorkerOptions,
 } from "@temporalio/worker";
 import type { WorkerDeploymentVersion } from "@temporalio/common";
@@ -24,12 +22,24 @@ import { RunningTools } from "./activities/running-tools.ts";
 import { refuseUnauthenticated } from "./activities/refuse-unauthenticated.ts";
 import { rowActivities } from "./activities/rows.ts";
 import { ownTools, toolActivities, toolStops } from "./activities/tools.ts";
-import { ConfigError, loadServiceConfig, WORKER_ROLES, type Env, type ServiceConfig } from "./config.ts";
+import {
+  ConfigError,
+  formatOf,
+  loadServiceConfig,
+  secretsOf,
+  WORKER_ROLES,
+  type Env,
+  type ServiceConfig,
+} from "./config.ts";
 import { openDatabase, type Database } from "./db/connect.ts";
 import { listenForOrders } from "./db/orders.ts";
 import { createClient } from "./llm/client.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { dataConverterOf } from "./protocol/payload-encryption.ts";
+import { createLog, type Log } from "./observability/log.ts";
+import { createWorkerMetrics, type WorkerMetrics } from "./observability/metrics.ts";
+import { freeLoopbackPort, serveMetrics } from "./observability/metrics-server.ts";
+import type { Telemetry } from "./observability/telemetry.ts";
 import { buildOfSources, ensureWorkflowBundle } from "./worker/bundle.ts";
 import { LateRuns } from "./worker/late-runs.ts";
 import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
@@ -38,6 +48,7 @@ import { STICKY_TIMEOUT_MS } from "./protocol/timing.ts";
 import { toolsQueue } from "./protocol/workflow.ts";
 import { describeTools } from "./tools/registry.ts";
 import { ensureSearchAttributes, SearchAttributeError } from "./worker/search-attributes.ts";
+import { sdkLogging, startTelemetry } from "./worker/telemetry.ts";
 
 /** Milliseconds for what is interrupted, after the drain, to end. */
 const SHUTDOWN_LIMIT_MS = 2_000;
@@ -59,6 +70,8 @@ export type StartOptions = {
   readonly shutdownLimit?: number;
   /** What the host can enforce, for those who ask. */
   readonly sandbox?: () => Promise<Sandbox>;
+  readonly metrics?: WorkerMetrics;
+  readonly log?: Log;
 };
 
 export type RunningWorker = {
@@ -77,7 +90,12 @@ export type RunningWorker = {
 export async function startWorker(
   config: ServiceConfig,
   bundlePath: () => Promise<string>,
-  { shutdownLimit = SHUTDOWN_LIMIT_MS, sandbox = sandboxOfHost }: StartOptions = {},
+  {
+    shutdownLimit = SHUTDOWN_LIMIT_MS,
+    sandbox = sandboxOfHost,
+    metrics = createWorkerMetrics(),
+    log = logOf(config),
+  }: StartOptions = {},
 ): Promise<RunningWorker> {
   const { toolHost, taskQueue, workerRoles: roles } = config;
   const drain = config.workerDrainSeconds * 1_000;
@@ -94,7 +112,8 @@ export async function startWorker(
   const liveTexts = new LiveTexts();
   const running = new RunningTools();
   const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];
-  const tools = toolActivities({ db, hidden, running, liveTexts });
+  const telemetry = await startTelemetry(db, { ...config, metrics });
+  const tools = toolActivities({ db, telemetry, hidden, running, liveTexts });
   const orders = listenForOrders(
     config.databaseUrl,
     (order) => {
@@ -103,7 +122,7 @@ export async function startWorker(
     },
     () => liveTexts.tellAllAgain(),
   );
-  const requests = roles.has("requests") ? startRequests(config, db, liveTexts) : null;
+  const requests = roles.has("requests") ? startRequests(config, { db, telemetry, liveTexts, log }) : null;
   const common = {
     connection,
     namespace: config.temporalNamespace,
@@ -147,25 +166,33 @@ export async function startWorker(
   const done = Promise.all(workers.map((worker) => worker.run().finally(shutdown)))
     .finally(() => requests?.stop())
     .finally(() => orders.close())
+    .finally(() => telemetry.stop())
     .finally(() => db.close())
     .finally(() => connection.close())
     .then(() => undefined);
   return { done, stop: () => (shutdown(), done), version: version && nameOf(version) };
 }
 
+type RequestParts = {
+  readonly db: Database;
+  readonly telemetry: Telemetry;
+  readonly liveTexts: LiveTexts;
+  readonly log: Log;
+};
+
 /** What commits and asks the model, and how its registry of models is ended. */
-function startRequests(config: ServiceConfig, db: Database, liveTexts: LiveTexts) {
+function startRequests(config: ServiceConfig, { db, telemetry, liveTexts, log }: RequestParts) {
   const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
   const history = new MessageCache(db);
   const models = new ModelRegistry({
     ...{ db, client, file: config.models, scripted: config.scriptedModel },
-    warn: (sentence) => console.warn(sentence),
+    warn: (sentence) => log.warn(sentence),
   });
   const learned = models.start();
   const limits = { ...DEFAULT_LIMITS, subAgentTimeoutSeconds: config.subAgentTimeoutSeconds };
   const toolsFor = describeTools(limits);
   const requests = {
-    ...{ db, history, client, models, toolsFor },
+    ...{ db, telemetry, history, client, models, toolsFor },
     requestImages: new RequestImages(db),
     liveTexts,
     spendingLimits: config.spendingLimits,
@@ -173,7 +200,10 @@ function startRequests(config: ServiceConfig, db: Database, liveTexts: LiveTexts
   };
   return {
     activities: {
-      ...rowActivities({ db, history, models, toolsFor, limits, hidesTitles: !config.titlesInTemporal }),
+      ...rowActivities({
+        ...{ db, telemetry, history, models, toolsFor, limits },
+        hidesTitles: !config.titlesInTemporal,
+      }),
       ...requestActivities(requests),
     },
     learned,
@@ -229,42 +259,55 @@ export async function main(env: Env): Promise<void> {
 }
 
 async function work(config: ServiceConfig): Promise<void> {
-  Runtime.install({ logger: new DefaultLogger("WARN", log), shutdownSignals: [] });
-  const worker = await startWorker(config, () =>
-    ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => console.log(line)),
-  );
+  const log = logOf(config);
+  const metrics = createWorkerMetrics({ isProcess: true });
+  const sdk = config.metrics === null ? null : { host: "127.0.0.1", port: await freeLoopbackPort() };
+  const logging = sdkLogging(log);
+  Runtime.install({
+    ...logging,
+    telemetryOptions: {
+      ...logging.telemetryOptions,
+      ...(sdk === null
+        ? {}
+        : {
+            metrics: { prometheus: { bindAddress: `${sdk.host}:${sdk.port}`, useSecondsForDurations: true } },
+          }),
+    },
+    shutdownSignals: [],
+  });
+  const served = config.metrics === null ? null : await serveMetrics(config.metrics, metrics, sdk);
+  if (served !== null) log.info(`metrics ${served.url}`);
+  const bundle = () => ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => log.info(line));
+  const worker = await startWorker(config, bundle, { metrics, log });
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
-  console.log(
-    `worker ready: ${sayRoles(config)}${worker.version === null ? "" : `; version ${worker.version}`}`,
-  );
+  log.info(`worker ready: ${sayRoles(config)}${worker.version === null ? "" : `; version ${worker.version}`}`);
   // Activities that need the sandbox wait for the same probe; polling does not wait for it.
-  if (config.workerRoles.has("tools")) await warnOfSandbox();
+  if (config.workerRoles.has("tools")) await warnOfSandbox(log);
   try {
     await worker.done;
+    await served?.close();
   } catch (error) {
-    console.error(error);
+    log.fatal({ err: error }, "the worker ended");
     // An activity still runs that could not be stopped. A normal exit would wait for its file system calls, even on a
     // disk that does not answer, and heartbeats for the activity would continue meanwhile.
     process.kill(process.pid, "SIGKILL");
   }
 }
 
+const logOf = (config: ServiceConfig): Log =>
+  createLog({
+    ...{ service: "worker", level: config.logLevel, format: formatOf(config) },
+    secrets: secretsOf(config),
+  });
+
 const sayRoles = ({ workerRoles, toolHost }: ServiceConfig): string =>
   WORKER_ROLES.filter((role) => workerRoles.has(role))
     .map((role) => (role === "tools" ? `tools of ${toolHost}` : role))
     .join(", ");
 
-async function warnOfSandbox(): Promise<void> {
+async function warnOfSandbox(log: Log): Promise<void> {
   const sandbox = await sandboxOfHost();
-  if (sandbox.kind === "unavailable")
-    console.warn(`Warning: every conversation is Unrestricted here. ${sandbox.reason}`);
-  if (sandbox.kind === "unknown")
-    console.warn(`Warning: no conversation can be created here. ${sandbox.reason}`);
-}
-
-/** The tools' worker has no workflows on purpose, so this warning is dropped. */
-function log({ level, message, meta }: LogEntry): void {
-  if (message.startsWith("No workflows registered")) return;
-  console.error(`${level} ${message} ${meta === undefined ? "" : JSON.stringify(meta)}`);
+  if (sandbox.kind === "unavailable") log.warn(`Every conversation is Unrestricted here. ${sandbox.reason}`);
+  if (sandbox.kind === "unknown") log.warn(`No conversation can be created here. ${sandbox.reason}`);
 }

@@ -16,6 +16,8 @@ import type { Model } from "../llm/models.ts";
 import { costOf } from "../llm/price.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
 import type { Message } from "../machine/message.ts";
+import type { OpenSpan } from "../observability/spans.ts";
+import type { Telemetry } from "../observability/telemetry.ts";
 import { dayOf, limitsSet, refusalOf, refusalOfModel, type SpendingLimits } from "../protocol/spending.ts";
 import { isExpired } from "../sandbox/lease.ts";
 import type { ToolsFor } from "../tools/registry.ts";
@@ -25,7 +27,7 @@ import type {
   RequestEvent,
   RequestInput,
 } from "../protocol/activities.ts";
-import { commitThen } from "./effect.ts";
+import { commitThen, type EffectOf } from "./effect.ts";
 import { HistoryTooLarge, readForSummary, toolCallIds, type MessageCache } from "./message-cache.ts";
 import type { ActivityLease } from "./lease.ts";
 import type { LiveTextOptions } from "./live-text.ts";
@@ -35,6 +37,7 @@ import type { RequestImages } from "./request-images.ts";
 
 export type RequestDependencies = {
   readonly db: Database;
+  readonly telemetry: Telemetry;
   readonly history: MessageCache;
   readonly client: ProviderClient;
   readonly models: ModelRegistry;
@@ -98,30 +101,50 @@ function request(
   const { requestId } = input;
   const { spendingLimits: limits, models } = deps;
   const wanted = limitsSet(limits);
-  return commitThen(deps.db, input, {
+  const perform = async (
+    lease: ActivityLease,
+    { newMessages, sums }: Parameters<EffectOf<RequestEvent>["perform"]>[1],
+    span: OpenSpan,
+  ): Promise<RequestEvent> => {
+    try {
+      const refusal =
+        refusalOfModel(limits, models.current.of(input.config.model)) ??
+        (sums === null ? null : refusalOf(limits, sums));
+      if (refusal !== null) return { kind: "llm_failed", requestId, ...refused(refusal.reason) };
+      const built = await build(newMessages);
+      // Building may have taken long, or the worker was frozen meanwhile: then a successor makes the request.
+      if (isExpired(lease)) return { kind: "llm_lost", requestId };
+      return await askModel(deps, input, built, { lease, span });
+    } catch (error) {
+      if (error instanceof HistoryTooLarge) return { kind: "llm_failed", requestId, ...TOO_LARGE };
+      if (!isUnavailable(error)) throw error;
+      return { kind: "llm_failed", requestId, ...UNREADABLE };
+    }
+  };
+  return commitThen(deps, input, {
+    kind: "request",
     operationId: requestId,
     lastRead,
     sums:
       wanted.conversation || wanted.day
         ? { conversation: wanted.conversation, day: wanted.day ? dayOf(new Date()) : null }
         : null,
-    perform: async (lease, { newMessages, sums }) => {
-      try {
-        const refusal =
-          refusalOfModel(limits, models.current.of(input.config.model)) ??
-          (sums === null ? null : refusalOf(limits, sums));
-        if (refusal !== null) return { kind: "llm_failed", requestId, ...refused(refusal.reason) };
-        const built = await build(newMessages);
-        // Building may have taken long, or the worker was frozen meanwhile: then a successor makes the request.
-        if (isExpired(lease)) return { kind: "llm_lost", requestId };
-        return await askModel(deps, input, built, lease);
-      } catch (error) {
-        if (error instanceof HistoryTooLarge) return { kind: "llm_failed", requestId, ...TOO_LARGE };
-        if (!isUnavailable(error)) throw error;
-        return { kind: "llm_failed", requestId, ...UNREADABLE };
-      }
+    perform: async (lease, read, span) => {
+      const event = await perform(lease, read, span);
+      return { event, outcome: outcomeOf(event) };
     },
   });
+}
+
+function outcomeOf(event: RequestEvent): string {
+  switch (event.kind) {
+    case "llm_response":
+      return "response";
+    case "llm_failed":
+      return `failed: ${event.errorKind}`;
+    case "llm_lost":
+      return "lost";
+  }
 }
 
 const UNREADABLE: Failure = {
@@ -151,10 +174,10 @@ const refused = (message: string): Failure => ({
 });
 
 async function askModel(
-  { db, client, stallMs, liveTexts }: RequestDependencies,
-  { requestId, conversationId }: RequestInput,
+  { db, client, stallMs, liveTexts, models, telemetry: { metrics } }: RequestDependencies,
+  { requestId, conversationId, config }: RequestInput,
   built: Built,
-  lease: ActivityLease,
+  { lease, span }: { readonly lease: ActivityLease; readonly span: OpenSpan },
 ): Promise<RequestEvent> {
   const shown: LiveTextOptions<Pick<Delta, "kind" | "index">> = {
     keyOf: ({ index }) => String(index),
@@ -165,6 +188,12 @@ async function askModel(
       await publishLive(db, conversationId, { event, after, again });
     },
   };
+  // Any id may be given as a model's: only those that are known become labels.
+  const model = models.current.list.some(({ id }) => id === config.model) ? config.model : "other";
+  span.set({ "gen_ai.request.model": config.model });
+  span.mark("sent");
+  const sent = performance.now();
+  const seconds = (): number => (performance.now() - sent) / 1_000;
   const outcome = await liveTexts.during(conversationId, shown, (live) =>
     ask({
       client,
@@ -172,8 +201,22 @@ async function askModel(
       signal: lease.signal,
       stallMs,
       onDelta: (delta) => live.push(delta, delta.text),
+      onFirstToken: () => {
+        span.mark("first_token");
+        metrics.countFirstToken(model, seconds());
+      },
     }),
   );
+  const ended = outcome.kind === "failed" ? outcome.errorKind : outcome.kind;
+  metrics.countRequest(model, ended, seconds());
+  if (outcome.kind === "response") {
+    const { usage } = outcome;
+    metrics.countTokens(model, usage);
+    span.set({
+      "gen_ai.usage.input_tokens": usage.inputTokens,
+      "gen_ai.usage.output_tokens": usage.outputTokens,
+    });
+  }
   return toEvent(requestId, outcome, built);
 }
 

@@ -3,9 +3,11 @@ import type { Access } from "./access/access.ts";
 import type { Database } from "../db/connect.ts";
 import type { Models } from "../llm/models.ts";
 import type { SpendingLimits } from "../protocol/spending.ts";
+import type { Log } from "../observability/log.ts";
+import type { ApiMetrics } from "../observability/metrics.ts";
+import type { Spans } from "../observability/spans.ts";
 import type { StreamChannel } from "./events/combined-streams.ts";
 import type { Hub } from "./events/hub.ts";
-import type { Metrics } from "./metrics.ts";
 import type { PageFiles } from "./page-files.ts";
 import type { ReportError } from "./problem.ts";
 import type { UploadLimits } from "./uploads.ts";
@@ -39,7 +41,9 @@ export type Deps = {
   /** Aborted when the process ends: open streams end with it. */
   readonly closing: AbortSignal;
   readonly report: ReportError;
-  readonly metrics: Metrics;
+  readonly metrics: ApiMetrics;
+  readonly log: Log;
+  readonly spans: Spans;
   /** Milliseconds between the heartbeats of a stream; 15,000 by default. Tests use less. */
   readonly heartbeatMs?: number;
   /** Override the limits of bodies.ts in tests. */

@@ -99,15 +99,18 @@ export class Problem extends Error {
 /** Receives errors that are no rejection; `id` is the one that the client got. */
 export type ReportError = (id: string, error: unknown) => void;
 
-/** Turns any error into a problem. An unknown one is reported under an id, and the problem has none of its text. */
-export function toProblem(error: unknown, report: ReportError): Problem {
+/**
+ * Turns any error into a problem. An unknown one is reported under an id, and the problem has none of its text.
+ *
+ * @param id of the request
+ */
+export function toProblem(error: unknown, report: ReportError, id: string = randomUUID()): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof HTTPException && error.status === 400) {
     return new Problem("malformed_json", "The body is not valid JSON.");
   }
   if (error instanceof HTTPException && error.status === 415) return unsupportedMediaType();
   if (isUnavailable(error)) return unavailable("The database cannot be reached.");
-  const id = randomUUID();
   report(id, error);
   return new Problem("internal", `Something went wrong here. The log has it under ${id}.`, { id });
 }

@@ -34,12 +34,12 @@ export type SentMessage = {
  * @param prepareImages prepares the message's images; called when the message may be taken.
  */
 export async function sendMessage(
-  deps: Pick<Deps, "db" | "hub" | "workflows" | "models" | "spendingLimits">,
+  deps: Pick<Deps, "db" | "hub" | "workflows" | "models" | "spendingLimits" | "spans">,
   conversationId: string,
   message: NewMessage,
   prepareImages: () => Promise<readonly PreparedImage[]>,
 ): Promise<SentMessage> {
-  const { db, hub, workflows } = deps;
+  const { db, hub, workflows, spans } = deps;
   const text = cleanText(message.text);
   const messageId = message.id ?? newId();
   const look = () => findMessage(db, conversationId, messageId);
@@ -59,7 +59,15 @@ export async function sendMessage(
   await storeImages(db, prepared);
   const delivery = message.delivery ?? "direct";
   const submit = { messageId, text, images: blocksOf(prepared), delivery };
-  const sent = await workflows.update(conversationId, sendMessageUpdate, [{ ...submit, row }]);
+  // Of a steer nobody knows here in which turn it will be.
+  const cycleId = delivery === "steer" ? null : messageId;
+  const span = spans.open("message", { conversationId, cycleId, operationId: messageId });
+  const sending = workflows.update(conversationId, sendMessageUpdate, [{ ...submit, row }]);
+  sending.then(
+    () => span.end("accepted"),
+    () => span.end("refused"),
+  );
+  const sent = await sending;
   // Waits for the message itself, not for its revision: after a divergence an accepted message gets a later revision.
   const stored = await awaitProjection(hub, conversationId, look);
   if (stored !== null) return asStored(messageId, submit, stored);

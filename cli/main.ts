@@ -338,6 +338,18 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
     });
 
   program
+    .command("trace")
+    .summary("where the time of a turn went")
+    .description("The last turn unless --cycle names one: a sentence, the parts, and what was done when.")
+    .argument("<id>")
+    .option("--cycle <id>", "the turn that this message began")
+    .addOption(json())
+    .action(async (id: string, flags: OutputFlags & { readonly cycle?: string }) => {
+      const { trace } = await import("./trace.ts");
+      await trace(context(flags), id, flags.cycle ?? null);
+    });
+
+  program
     .command("export")
     .summary("the whole conversation")
     .argument("<id>")

@@ -200,3 +200,28 @@ export const providerModels = pgTable("provider_models", {
   list: jsonb("list").$type<Json>().notNull(),
   updatedAt: time("updated_at").notNull().defaultNow(),
 });
+
+/**
+ * What processes did for a turn, and how long it took (observability/spans.ts): for people, and swept after some days. No
+ * key over the whole row: a span is written once.
+ */
+export const spans = pgTable(
+  "spans",
+  {
+    conversationId: conversationId(),
+    cycleId: text("cycle_id"),
+    operationId: text("operation_id"),
+    traceId: text("trace_id").notNull(),
+    spanId: text("span_id").notNull(),
+    name: text("name").notNull(),
+    startedAt: time("started_at").notNull(),
+    endedAt: time("ended_at").notNull(),
+    marks: jsonb("marks").$type<readonly { readonly name: string; readonly at: number }[]>().notNull(),
+    attributes: jsonb("attributes").$type<Readonly<Record<string, string | number | boolean>>>().notNull(),
+  },
+  (t) => [
+    index("spans_of_conversation").on(t.conversationId, t.startedAt),
+    // Rows come in the order of their time, so a few pages of this index cover the table.
+    index("spans_age").using("brin", t.startedAt),
+  ],
+);

@@ -28,6 +28,8 @@ export type Asking = {
   /** Ends the request at once; the outcome is then `aborted` and nothing of the answer is kept (REQ-BED-005). */
   readonly signal: AbortSignal;
   readonly onDelta?: (delta: Delta) => void;
+  /** Called once, when the model begins to answer, also if it is with a call. */
+  readonly onFirstToken?: () => void;
   /** Milliseconds without a stream event after which the request fails. Connecting and the first event count, too. */
   readonly stallMs?: number;
 };
@@ -38,7 +40,7 @@ const DRAIN_MS = 1_000;
 
 /** Asks the model. Never rejects. */
 export async function ask(asking: Asking): Promise<LlmOutcome> {
-  const { client, request, signal, onDelta, stallMs = STALL_MS } = asking;
+  const { client, request, signal, onDelta, onFirstToken, stallMs = STALL_MS } = asking;
   const isAborted = (): boolean => signal.aborted;
   if (isAborted()) return { kind: "aborted", usage: null };
   const started = performance.now();
@@ -50,12 +52,17 @@ export async function ask(asking: Asking): Promise<LlmOutcome> {
   try {
     const stream = await client.messages.create(request, { signal: upstream.signal });
     const events = stream[Symbol.asyncIterator]();
+    let isAnswering = false;
     for (;;) {
       // Pings do not get here: the SDK drops them. A provider that only pings has stalled.
       const next = await events.next();
       if (isAborted()) return { kind: "aborted", usage: response.usage };
       if (next.done === true) break;
       watchdog.reset();
+      if (!isAnswering && next.value.type === "content_block_start") {
+        isAnswering = true;
+        onFirstToken?.();
+      }
       const delta = response.push(next.value);
       if (delta !== null) onDelta?.(delta);
       if (!response.complete) continue;

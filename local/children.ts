@@ -60,8 +60,9 @@ export function workerProcess(config: Config, services: Services): ProcessSpec {
       // The scripted model accepts any key, so it does not get the real one.
       ANTHROPIC_API_KEY: (config.scriptedModel ? null : config.anthropicApiKey) ?? "none",
       ...payloadKeys(config),
+      ...collectorHeaders(config),
     },
-    ready: { line: /^worker ready/m },
+    ready: { line: /worker ready/ },
     stopWithin: 3500,
   };
 }
@@ -81,6 +82,7 @@ export function apiProcess(config: Config, services: Services): ProcessSpec {
       DATABASE_URL: services.databaseUrl,
       ...(config.ownerTokenDigest === null ? {} : { OWNER_TOKEN_SHA256: config.ownerTokenDigest }),
       ...payloadKeys(config),
+      ...collectorHeaders(config),
     },
     ready: { check: (signal) => waitForApi(config, signal) },
     stopWithin: 2500,
@@ -128,6 +130,13 @@ function spendingLimits({ spendingLimits: { conversation, day } }: Config): Node
 function payloadKeys({ payloadKeys: keys }: Config): { readonly PAYLOAD_KEY?: string } {
   const texts = keys.map((key) => Buffer.from(key).toString("base64"));
   return texts.length === 0 ? {} : { PAYLOAD_KEY: texts.join(",") };
+}
+
+function collectorHeaders({ collector }: Config): { readonly OTEL_EXPORTER_OTLP_HEADERS?: string } {
+  const pairs = Object.entries(collector?.headers ?? {});
+  if (pairs.length === 0) return {};
+  const text = pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join(",");
+  return { OTEL_EXPORTER_OTLP_HEADERS: text };
 }
 
 /**

@@ -8,6 +8,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
+import { readable } from "../observability/readable.ts";
 import { dyingWithParent } from "./die-with-parent.ts";
 import { identify } from "./process-identity.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
@@ -201,7 +202,7 @@ export class ManagedProcess {
     const lines = this.#wordsSince(from)
       .split("\n")
       .filter((line) => line.trim() !== "" && !/^\s+at /.test(line));
-    const last = lines.slice(-8).map((line) => `\n  | ${line.slice(0, 300)}`);
+    const last = lines.slice(-8).map((line) => `\n  | ${readable(line).trimEnd().slice(0, 300)}`);
     return `${last.length === 0 ? "" : ` Its last words:${last.join("")}`}\nAll of them: ${this.#files.log}`;
   }
 }

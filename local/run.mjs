@@ -36,6 +36,7 @@ const FOLDERS = [
   "llm",
   "local",
   "machine",
+  "observability",
   "protocol",
   "sandbox",
   "tools",

@@ -6,7 +6,13 @@
 import { closeSync, fstatSync, openSync, readFileSync, writeSync } from "node:fs";
 
 /** For each, `NAME_FILE` may instead name a file of its own, or a pipe. */
-export const SECRETS = ["ANTHROPIC_API_KEY", "API_TOKEN", "DATABASE_URL", "PAYLOAD_KEY"];
+export const SECRETS = [
+  "ANTHROPIC_API_KEY",
+  "API_TOKEN",
+  "DATABASE_URL",
+  "OTEL_EXPORTER_OTLP_HEADERS",
+  "PAYLOAD_KEY",
+];
 
 /** A secret cannot be read; the message says what to do. */
 export class SecretError extends Error {}

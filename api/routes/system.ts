@@ -169,7 +169,7 @@ const metrics = createRoute({
   ...needs("admin"),
   tags: ["Operations"],
   summary: "Metrics",
-  description: "Of this process, in the Prometheus text format.",
+  description: "Of this process, in the Prometheus text format (docs/observability.md).",
   responses: { 200: { description: "Samples.", content: plain }, ...problems() },
 });
 
@@ -212,5 +212,7 @@ export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
       }
       return c.json({ ready: true as const }, 200);
     })
-    .openapi(metrics, (c) => c.text(deps.metrics.render(), 200));
+    .openapi(metrics, async (c) =>
+      c.text(await deps.metrics.render(), 200, { "content-type": deps.metrics.contentType }),
+    );
 }

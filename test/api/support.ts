@@ -4,7 +4,6 @@ import { createAccess } from "../../api/access/access.ts";
 import { createApp, type Api } from "../../api/app.ts";
 import type { Deps } from "../../api/deps.ts";
 import { createHub, type Hub } from "../../api/events/hub.ts";
-import { createMetrics } from "../../api/metrics.ts";
 import { serve } from "../../api/serve.ts";
 import { connectWorkflows, type Workflows } from "../../api/workflow.ts";
 import { type Database, openDatabase } from "../../db/connect.ts";
@@ -13,6 +12,9 @@ import { sendOrder } from "../../db/orders.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
 import { digestOfToken, type Role } from "../../protocol/access.ts";
 import { NO_LIMITS } from "../../protocol/spending.ts";
+import { createLog } from "../../observability/log.ts";
+import { createApiMetrics } from "../../observability/metrics.ts";
+import { NO_SPANS } from "../../observability/spans.ts";
 import { freshDatabase } from "../support/database.ts";
 import type { System } from "../support/system.ts";
 
@@ -150,7 +152,9 @@ function apiOn(
     temporalNamespace: temporal.namespace,
     page: null,
     closing: closing.signal,
-    metrics: createMetrics(),
+    metrics: createApiMetrics(),
+    log: createLog({ service: "api", level: "silent", format: "json", secrets: [] }),
+    spans: NO_SPANS,
     report: (_, error) => void reports.push(error),
     ...overrides,
   });

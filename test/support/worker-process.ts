@@ -27,7 +27,7 @@ export const spawnWorker = (env: NodeJS.ProcessEnv, under: readonly string[] = [
 
 export type Program = {
   readonly program: string;
-  /** How the line begins that it prints when it is ready. */
+  /** What the line contains that it prints when it is ready. */
   readonly ready: string;
   /** The folder of its sources; this checkout unless given. */
   readonly root?: string;
@@ -58,7 +58,7 @@ export function spawnPart(
   if (part.log === undefined) stderr.pipe(process.stderr);
   else stderr.pipe(createWriteStream(part.log, { flags: "a" }));
   const ready = (async () => {
-    for await (const line of createInterface(stdout)) if (line.startsWith(part.ready)) break;
+    for await (const line of createInterface(stdout)) if (line.includes(part.ready)) break;
   })();
   return { pid, signal: (signal) => void child.kill(signal), exited, complaints: () => complaints, ready };
 }
