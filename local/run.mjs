@@ -16,7 +16,7 @@ import { SecretError, takeSecrets } from "./secrets.mjs";
 import { digestOf, ROOT, stateOf } from "./sources.mjs";
 
 const CACHE = join(ROOT, "node_modules", ".cache", "bedrock");
-const PROGRAMS = ["local/main.ts", "local/scripted/main.ts", "api/main.ts", "cli/main.ts", "worker.ts"];
+const PROGRAMS = ["local/main.ts", "local/scripted/main.ts", "api/main.ts", "cli/main.ts", "db/main.ts", "worker.ts"];
 const FOLDERS = [
   "acp",
   "activities",
@@ -87,11 +87,17 @@ async function compiled() {
   const digest = known !== null && existsSync(known) ? readFileSync(known, "utf8") : digestOf(sources);
   const folder = join(CACHE, digest);
   if (!existsSync(folder)) await compileTo(folder);
-  if (known !== null && !existsSync(known)) {
+  if (known !== null && !existsSync(known)) remember(known, digest);
+  return folder;
+}
+
+function remember(known, digest) {
+  try {
     writeFileSync(`${known}.${process.pid}`, digest);
     renameSync(`${known}.${process.pid}`, known);
+  } catch {
+    // A container's image is read-only. The next start reads all sources again.
   }
-  return folder;
 }
 
 async function compileTo(folder) {
