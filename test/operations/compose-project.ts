@@ -5,11 +5,18 @@
 import { execFile, execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import type { Container } from "./containers.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "..", "..");
 
-type File = { readonly source: string; readonly target: string; readonly uid: string; readonly mode: string };
+type File = {
+  readonly source: string;
+  readonly target: string;
+  readonly uid: string;
+  readonly gid: string;
+  readonly mode: string;
+};
 
 export type Service = {
   readonly image: string;
@@ -76,4 +83,29 @@ export async function readComposeProject(set: Readonly<Record<string, string>>):
     maxBuffer: 2 ** 24,
   });
   return JSON.parse(stdout) as Project;
+}
+
+/** The container of a service. A folder of this machine takes the place of each volume. */
+export function containerOf(project: Project, name: string, folders: Container["folders"]): Container {
+  const service = project.services[name];
+  if (service === undefined) throw new Error(`There is no service ${name}.`);
+  const { configs = [], secrets = [], volumes = [], tmpfs = [] } = service;
+  const placed = [
+    ...configs.map((file) => ({ file, content: project.configs[file.source]?.content })),
+    ...secrets.map((file) => ({ file, content: SET[project.secrets[file.source]?.environment ?? ""] })),
+  ];
+  return {
+    command: service.command,
+    environment: service.environment ?? {},
+    files: placed.map(({ file: { source, target, uid, gid, mode }, content }) => {
+      if (content === undefined) throw new Error(`${source} has no content.`);
+      const path = target.startsWith("/") ? target : `/run/secrets/${target}`;
+      return { path, content, uid: Number(uid), gid: Number(gid), mode };
+    }),
+    emptyFolders: tmpfs.map((each) => each.split(":")[0] ?? ""),
+    folders: Object.fromEntries(volumes.map(({ target }) => [target, folders[target] ?? ""])),
+    isReadOnly: service.read_only === true,
+    hasNoCapabilities: service.cap_drop?.includes("ALL") === true,
+    hasNoNewPrivileges: service.security_opt?.includes("no-new-privileges:true") === true,
+  };
 }

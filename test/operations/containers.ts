@@ -1,6 +1,6 @@
 /**
  * Owns: what tests need of a container engine where there is none: an image made by the Dockerfile's own steps, and
- * containers with the user, rights, files and mounts that a Compose service asks for. This machine's files lie below
+ * containers with the user, rights, files and mounts that are asked for. This machine's files lie below
  * everything in place of the base image, so its Node and its Perl are used. Control groups are not played.
  * Root is needed, as for an engine.
  */
@@ -11,10 +11,9 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import { type Copy, DockerfileParser, type Instruction, type JSONInstruction } from "dockerfile-ast";
+import { Copy, DockerfileParser, type Instruction, JSONInstruction } from "dockerfile-ast";
 import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { underFilter } from "../support/seccomp.ts";
-import type { Project, Service } from "./compose-project.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -47,9 +46,7 @@ export type Image = {
   readonly end: () => Promise<void>;
 };
 
-export type Container = {
-  /** Of this machine, for a signal to the container's first process. */
-  readonly pid: number;
+export type RunningContainer = {
   /** Resolves with the exit code, or -1 for a signal. */
   readonly exited: Promise<number>;
   readonly output: () => string;
@@ -143,7 +140,7 @@ async function carryOut(
       return;
     }
     case "COPY": {
-      const from = (instruction as Copy).getFromFlag()?.getValue() ?? null;
+      const from = instruction instanceof Copy ? (instruction.getFromFlag()?.getValue() ?? null) : null;
       const source = from === null ? null : stages.get(from);
       if (source === undefined) throw new Error(`There is no stage ${from}.`);
       const [to = ""] = args.slice(-1);
@@ -170,7 +167,8 @@ async function carryOut(
       stage.user = args[0] ?? "root";
       return;
     case "CMD":
-      stage.command = (instruction as JSONInstruction).getJSONStrings().map((text) => text.getJSONValue());
+      if (!(instruction instanceof JSONInstruction)) throw new Error("CMD is a list.");
+      stage.command = instruction.getJSONStrings().map((text) => text.getJSONValue());
       return;
     case "VOLUME":
     case "EXPOSE":
@@ -192,79 +190,92 @@ async function copy(stage: Stage, from: string, to: string, isContext: boolean):
   if (what.length > 0) await run(...split([...stage.under, ...cp, ...what, to]));
 }
 
-export type ContainerOptions = {
-  readonly project: Project;
-  readonly service: Service;
-  /** Values of the environment variables that secrets come from. */
-  readonly set: Readonly<Record<string, string>>;
+/** What a container is started with. */
+export type Container = {
+  /** null: the image's own. */
+  readonly command: readonly string[] | null;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Files with secrets and settings. */
+  readonly files: readonly MountedFile[];
+  /** Empty folders that its user can write to. */
+  readonly emptyFolders: readonly string[];
+  /** Folders of this machine, by their place in the container. */
+  readonly folders: Readonly<Record<string, string>>;
+  readonly isReadOnly: boolean;
+  readonly hasNoCapabilities: boolean;
+  readonly hasNoNewPrivileges: boolean;
+};
+
+export type MountedFile = {
+  readonly path: string;
+  readonly content: string;
+  readonly uid: number;
+  readonly gid: number;
+  /** In octal digits. */
+  readonly mode: string;
+};
+
+/** Where a container runs. */
+export type Place = {
   /** The command before one that runs in the container's network; see hosts.ts. */
   readonly network: readonly string[];
   /** Names of other containers, with their addresses. */
   readonly names: Readonly<Record<string, string>>;
-  /** A folder of this machine for each volume or bound folder, by its place in the container. */
-  readonly folders: Readonly<Record<string, string>>;
-  /** In place of the service's own. */
-  readonly command?: readonly string[];
-  /** Added to the service's own. */
-  readonly environment?: Readonly<Record<string, string>>;
 };
 
-/** Starts a service's container. It ends with this process. */
-export async function startContainer(image: Image, options: ContainerOptions): Promise<Container> {
-  const { service, project, set, names, folders } = options;
-  const { cap_drop: dropped = [], security_opt: security = [] } = service;
-  const files = [
-    ...(service.configs ?? []).map((file) => [file, project.configs[file.source]?.content] as const),
-    ...(service.secrets ?? []).map(
-      (file) => [file, set[project.secrets[file.source]?.environment ?? ""]] as const,
-    ),
-  ];
-  const given = files.map(([{ source, target, uid, mode }, content]) => {
-    if (content === undefined) throw new Error(`${source} has no content.`);
-    const path = target.startsWith("/") ? target : `/run/secrets/${target}`;
-    return `place '${path}' ${uid} ${mode} <<'END'\n${content}\nEND`;
-  });
-  const hosts = ["127.0.0.1 localhost", ...Object.entries(names).map(([name, at]) => `${at} ${name}`)];
-  const mount = (service.tmpfs ?? []).map((each) => {
-    const [path = "", flags = ""] = each.split(":");
-    return `mount -t tmpfs ${flags === "" ? "" : `-o ${flags} `}tmpfs "$root${path}"`;
-  });
-  const bind = Object.entries(folders).map(([path, folder]) => `mount --bind '${folder}' "$root${path}"`);
+/** Starts a container, which ends with this process. */
+export function startContainer(image: Image, container: Container, place: Place): RunningContainer {
+  const files = container.files.map(
+    ({ path, content, uid, gid, mode }) => `place '${path}' ${uid} ${gid} ${mode} <<'END'\n${content}\nEND`,
+  );
+  const hosts = ["127.0.0.1 localhost", ...Object.entries(place.names).map(([name, at]) => `${at} ${name}`)];
+  const empty = container.emptyFolders.map(
+    (path) => `mount -t tmpfs -o uid=1000,gid=1000,mode=0700 tmpfs "$root${path}"`,
+  );
+  const bound = Object.entries(container.folders).map(
+    ([path, folder]) => `mount --bind '${folder}' "$root${path}"`,
+  );
   const script = `
     root=$(mktemp -d ${SPACE}/container-XXXXXX); mkdir $root.layer $root.work
     ${
-      service.read_only === true
+      container.isReadOnly
         ? `mount -t overlay overlay -o lowerdir=${image.layer}:/ $root`
         : `mount -t overlay overlay -o lowerdir=${image.layer}:/,upperdir=$root.layer,workdir=$root.work $root`
     }
     mount -t proc proc $root/proc; mount --rbind /dev $root/dev; mount -t tmpfs tmpfs $root/run
-    place() { mkdir -p "$root$(dirname $1)"; install -m $3 -o $2 -g $2 /dev/stdin "$root$1.new"
+    place() { mkdir -p "$root$(dirname $1)"; install -m $4 -o $2 -g $3 /dev/stdin "$root$1.new"
       # Without the line's end that the shell adds.
       truncate -s -1 "$root$1.new"; mv "$root$1.new" "$root$1"; }
-    ${[...mount, ...bind, ...given].join("\n    ")}
+    ${[...empty, ...bound, ...files].join("\n    ")}
     printf '%s\\n' ${hosts.map((line) => `'${line}'`).join(" ")} > $root.hosts
     mount --bind $root.hosts $root/etc/hosts
     exec chroot $root "$@"`;
-  const env = { PATH: process.env["PATH"] ?? "", HOME: "/home/node", ...image.env, ...service.environment };
+  const environment = {
+    ...{ PATH: process.env["PATH"] ?? "", HOME: "/home/node" },
+    ...image.env,
+    ...container.environment,
+  };
   const rights = [
     ...["--reuid", image.user, "--regid", image.user, "--clear-groups"],
-    ...(dropped.includes("ALL") ? ["--bounding-set=-all", "--inh-caps=-all"] : []),
-    ...(security.includes("no-new-privileges:true") ? ["--no-new-privs"] : []),
+    ...(container.hasNoCapabilities ? ["--bounding-set=-all", "--inh-caps=-all"] : []),
+    ...(container.hasNoNewPrivileges ? ["--no-new-privs"] : []),
   ];
   const inside = [
     ...["setpriv", ...rights, "env", "-i"],
-    ...Object.entries({ ...env, ...options.environment }).map(([name, value]) => `${name}=${value}`),
+    ...Object.entries(environment).map(([name, value]) => `${name}=${value}`),
     ...[...DENIED_BY_ENGINES, "sh", "-c", 'cd "$0" && exec "$@"', image.workdir],
-    ...(options.command ?? service.command ?? image.command),
+    ...(container.command ?? image.command),
   ];
   const isolated = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"];
-  const whole = [...options.network, ...image.mounts, ...isolated, "sh", "-euc", script, "sh", ...inside];
-  const [program, args] = split(whole);
-  const dying = dyingWithParent({ command: program, args }, "SIGKILL");
+  const [command, args] = split([
+    ...[...place.network, ...image.mounts, ...isolated],
+    ...["sh", "-euc", script, "sh", ...inside],
+  ]);
+  const dying = dyingWithParent({ command, args }, "SIGKILL");
   return watched(spawn(dying.command, dying.args, { stdio: ["ignore", "pipe", "pipe"] }));
 }
 
-function watched(child: ChildProcess): Container {
+function watched(child: ChildProcess): RunningContainer {
   const { pid, stdout, stderr } = child;
   if (pid === undefined || stdout === null || stderr === null)
     throw new Error("The container did not start.");
@@ -273,7 +284,6 @@ function watched(child: ChildProcess): Container {
     stream.setEncoding("utf8").on("data", (text: string) => (output += text));
   const exited = once(child, "exit").then(([code]) => (code as number | null) ?? -1);
   return {
-    pid,
     exited,
     output: () => output,
     stop: () => process.kill(firstOf(pid), "SIGTERM"),
