@@ -1,19 +1,15 @@
 /** Owns: operations/kubernetes as a cluster understands it: the objects, checked against the schemas of a release. */
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { parseAllDocuments } from "yaml";
-import { cacheFolder } from "../../local/temporal/find.ts";
+import { pythonTool } from "../support/python-tools.ts";
 import { SET } from "./compose-project.ts";
 import type { Container } from "./containers.ts";
 
 const run = promisify(execFile);
 export const FOLDER = join(import.meta.dirname, "..", "..", "operations", "kubernetes");
-
-/** The check of this release has the schemas of Kubernetes 1.37. */
-const CHECK = "kubernetes-validate==1.37.0";
 
 type Probe = { readonly httpGet?: { readonly path: string; readonly port: string } };
 
@@ -85,21 +81,15 @@ export async function readManifests(): Promise<readonly KubernetesObject[]> {
 }
 
 /**
- * What the check says of all files, a line each; it is installed once. null: this machine has no Python for it.
+ * What the check says of all files, a line each. null: this machine has no Python for it.
  *
  * @throws with its lines when an object does not fit, or has a field that Kubernetes does not know
  */
 export async function checkManifests(): Promise<readonly string[] | null> {
-  const folder = join(cacheFolder(process.env), CHECK);
-  const python = join(folder, "bin", "python");
-  if (!existsSync(join(folder, "bin", "kubernetes-validate"))) {
-    await mkdir(cacheFolder(process.env), { recursive: true });
-    const made = await run("python3", ["-m", "venv", folder]).catch(() => null);
-    if (made === null) return null;
-    await run(python, ["-m", "pip", "install", "--quiet", CHECK]);
-  }
+  const check = await pythonTool("kubernetes-validate==1.37.0", "kubernetes-validate");
+  if (check === null) return null;
   const files = (await readdir(FOLDER)).map((name) => join(FOLDER, name));
-  const { stdout, stderr } = await run(join(folder, "bin", "kubernetes-validate"), ["--strict", ...files]);
+  const { stdout, stderr } = await run(check, ["--strict", ...files]);
   return `${stdout}${stderr}`.trim().split("\n");
 }
 
