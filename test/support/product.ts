@@ -40,6 +40,8 @@ export type Product = {
   readonly cwd: string;
   /** Milliseconds from the start of the process to `ready`. */
   readonly startMs: number;
+  /** The link that opens the page with the owner's token; null: none was shown. */
+  readonly approveUrl: string | null;
   readonly pidOf: (name: ProcessName) => number;
   /**
    * Starts the product again after its end, as a person would, with the same settings and the same data.
@@ -64,6 +66,8 @@ export type ProductOptions = {
    * everything, and the key of payloads is known, so that tests can sign.
    */
   readonly env?: NodeJS.ProcessEnv;
+  /** It has a terminal of its own. */
+  readonly isTerminal?: boolean;
   /** Files that are open when the product starts, by their descriptors. */
   readonly inherits?: ReadonlyMap<number, string>;
   /** The address under which the product reaches the provider, given the provider's own. */
@@ -71,7 +75,13 @@ export type ProductOptions = {
 };
 
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
-  const { root = ROOT, env, inherits, providerBehind = (url: string) => Promise.resolve(url) } = options;
+  const {
+    root = ROOT,
+    env,
+    inherits,
+    isTerminal = false,
+    providerBehind = (url: string) => Promise.resolve(url),
+  } = options;
   const folder = mkdtempSync(join(tmpdir(), "bedrock-product-"));
   const data = options.dataDir ?? join(folder, "data");
   const model = await startScriptedServer();
@@ -107,8 +117,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   /** Starts the process. Returns the addresses that it prints until it is ready. */
   const start = async (): Promise<ReadonlyMap<string, string>> => {
     ended.signal.throwIfAborted();
-    const started = (child = spawnProduct(root, settings, inherits));
-    const said = await introductionOf(started);
+    const started = (child = spawnProduct(root, settings, isTerminal, inherits));
+    const said = await introductionOf(started, isTerminal ? "approve" : "ready");
     started.once("exit", (code, signal) => {
       if (signal !== "SIGKILL" && !ended.signal.aborted) giveUp(signal ?? `exit code ${String(code)}`);
     });
@@ -137,6 +147,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     model,
     cwd: folder,
     startMs: performance.now() - started,
+    approveUrl: said.get("approve") ?? null,
     ended: ended.signal,
     pidOf: (name) => {
       const file =
@@ -159,6 +170,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
 function spawnProduct(
   root: string,
   env: NodeJS.ProcessEnv,
+  isTerminal: boolean,
   inherits: ReadonlyMap<number, string> = new Map(),
 ): ChildProcess {
   const open = new Map([...inherits].map(([at, file]) => [at, openSync(file, "r")]));
@@ -167,7 +179,12 @@ function spawnProduct(
     (_, n) => open.get(n + 3) ?? ("ignore" as const),
   );
   const product = { command: process.execPath, args: ["local/run.mjs", "local/main.ts"] };
-  const { command, args } = dyingWithParent(product, "SIGTERM");
+  const line = ["exec", product.command, ...product.args].join(" ");
+  const inTerminal = {
+    command: "script",
+    args: ["--quiet", "--return", "--flush", "--command", line, "/dev/null"],
+  };
+  const { command, args } = dyingWithParent(isTerminal ? inTerminal : product, "SIGTERM");
   const child = spawn(command, args, {
     ...{ cwd: root, env },
     stdio: ["ignore", "pipe", "inherit", ...above],
@@ -176,15 +193,15 @@ function spawnProduct(
   return child;
 }
 
-/** @throws when it ends before it is ready. */
-async function introductionOf({ stdout }: ChildProcess): Promise<ReadonlyMap<string, string>> {
+/** @param last the last line of it @throws when it ends before it is ready. */
+async function introductionOf({ stdout }: ChildProcess, last: string): Promise<ReadonlyMap<string, string>> {
   const said = new Map<string, string>();
   if (stdout === null) throw new Error("The product cannot be started.");
   for await (const line of createInterface(stdout)) {
     const [, name = "", value = ""] =
-      /^(ready|Temporal Web UI|Temporal|Postgres) +(\S+:\/?\S+)$/.exec(line) ?? [];
+      /^(ready|approve|Temporal Web UI|Temporal|Postgres) +(\S+:\/?\S+)$/.exec(line) ?? [];
     if (name !== "") said.set(name, value);
-    if (name === "ready") break;
+    if (name === last) break;
   }
   if (!said.has("ready")) throw new Error("The product did not start.");
   stdout.resume();
