@@ -14,7 +14,7 @@ import { familyOf } from "../support/processes.ts";
 import { startProduct, type Product } from "../support/product.ts";
 import { Talk } from "../support/talk.ts";
 
-const SLOW = 60_000;
+const SLOW = 120_000;
 const MODULES = join(import.meta.dirname, "..", "..", "node_modules");
 const { available } = await hostSandbox();
 

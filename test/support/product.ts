@@ -15,6 +15,7 @@ import { freePort } from "../../local/ports.ts";
 import { payloadKeyOf } from "../../config.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
 import { dataConverterOf } from "../../protocol/payload-signature.ts";
+import { familyOf } from "./processes.ts";
 import { deferred } from "./waiting.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -107,7 +108,9 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     ended.abort();
     if (child?.exitCode === null && child.signalCode === null) {
       const exited = once(child, "exit");
-      child.kill("SIGTERM");
+      // The terminal ends with what runs in it; signalled itself, it would kill that.
+      const [, launcher] = isTerminal && child.pid !== undefined ? familyOf(child.pid) : [];
+      process.kill(launcher ?? child.pid ?? 0, "SIGTERM");
       await exited;
     }
     await connection?.close();
