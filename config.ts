@@ -11,6 +11,8 @@ import { DEFAULT_MODEL, type ModelFacts, SCRIPTED_MODEL } from "./llm/models.ts"
 import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { MAX_TIMEOUT_SECONDS } from "./machine/control-tools.ts";
 import { digestOfToken, ROLES, type Role } from "./protocol/access.ts";
+import type { SpendingLimits } from "./protocol/spending.ts";
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "./observability/log-settings.ts";
 import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -39,6 +41,7 @@ export type Config = {
   readonly llmStallMs: number;
   /** The time limit of a sub-agent whose task sets none. */
   readonly subAgentTimeoutSeconds: number;
+  readonly spendingLimits: SpendingLimits;
   /** null: `npm start` brings its own Postgres. */
   readonly databaseUrl: string | null;
   /** `host:port`; null: `npm start` brings its own server. */
@@ -48,9 +51,12 @@ export type Config = {
   /** 0: any free port. */
   readonly port: number;
   /**
-   * The key that signs payloads. null: `npm start` with its own server makes its own key; otherwise nothing is signed.
+   * The keys of payloads: the first encrypts, all decrypt. None: `npm start` with its own server makes its own key;
+   * otherwise nothing is encrypted.
    */
-  readonly payloadKey: Uint8Array | null;
+  readonly payloadKeys: readonly Uint8Array[];
+  /** Titles are search attributes in Temporal, where they stand in clear. */
+  readonly titlesInTemporal: boolean;
   /** The owner's token, which may do everything. null: see `ownerTokenDigest`. */
   readonly apiToken: string | null;
   /** Of the owner's token: of `apiToken`, or of the one that `npm start` has made. null: there is none. */
@@ -72,6 +78,26 @@ export type Config = {
   readonly toolHosts: readonly string[];
   /** What a worker does; at least one. */
   readonly workerRoles: ReadonlySet<WorkerRole>;
+  /** For how many seconds a worker that is told to end lets what it does go on. */
+  readonly workerDrainSeconds: number;
+  /** Of a worker of conversations or requests: its version for Worker Versioning; null: it has none. */
+  readonly workerVersion: {
+    readonly deployment: string;
+    /** null: named after the workflows' sources. */
+    readonly build: string | null;
+  } | null;
+  readonly logLevel: LogLevel;
+  /** null: text at a terminal, else JSON. */
+  readonly logFormat: LogFormat | null;
+  /** Where a worker serves its metrics; null: nowhere. */
+  readonly metrics: { readonly host: string; readonly port: number } | null;
+  /** Days for which the spans of turns are kept; 0: none are. */
+  readonly traceDays: number;
+  /** Where spans are sent, too, by OTLP over HTTP; null: nowhere. */
+  readonly collector: {
+    readonly endpoint: string;
+    readonly headers: Readonly<Record<string, string>>;
+  } | null;
 };
 
 /** The settings of the API and of a worker: the addresses of both servers are set. */
@@ -122,10 +148,18 @@ export function loadConfig(env: Env): Config {
     models: modelsFile === null ? [] : modelsOf(modelsFile),
     llmStallMs: e.LLM_STALL_MS,
     subAgentTimeoutSeconds: e.SUB_AGENT_TIMEOUT_SECONDS,
+    spendingLimits: {
+      conversation: {
+        tokens: e.LIMIT_CONVERSATION_TOKENS ?? null,
+        dollars: e.LIMIT_CONVERSATION_DOLLARS ?? null,
+      },
+      day: { tokens: e.LIMIT_DAY_TOKENS ?? null, dollars: e.LIMIT_DAY_DOLLARS ?? null },
+    },
     databaseUrl: e.DATABASE_URL ?? null,
     temporalAddress: e.TEMPORAL_ADDRESS ?? null,
     temporalNamespace: e.TEMPORAL_NAMESPACE,
-    payloadKey: e.PAYLOAD_KEY ?? null,
+    payloadKeys: e.PAYLOAD_KEY ?? [],
+    titlesInTemporal: e.TITLES_IN_TEMPORAL,
     host: e.HOST,
     port: e.PORT,
     apiToken: e.API_TOKEN ?? null,
@@ -139,6 +173,19 @@ export function loadConfig(env: Env): Config {
     toolHost,
     toolHosts: [...new Set([toolHost, ...e.TOOL_HOSTS])],
     workerRoles: e.WORKER_ROLES,
+    workerDrainSeconds: e.WORKER_DRAIN_SECONDS,
+    workerVersion:
+      e.WORKER_DEPLOYMENT === undefined
+        ? null
+        : { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null },
+    logLevel: e.LOG_LEVEL,
+    logFormat: e.LOG_FORMAT ?? null,
+    metrics: e.METRICS_PORT === undefined ? null : { host: e.METRICS_HOST, port: e.METRICS_PORT },
+    traceDays: e.TRACE_DAYS,
+    collector:
+      e.OTEL_EXPORTER_OTLP_ENDPOINT === undefined
+        ? null
+        : { endpoint: e.OTEL_EXPORTER_OTLP_ENDPOINT, headers: e.OTEL_EXPORTER_OTLP_HEADERS },
   };
 }
 
@@ -157,9 +204,31 @@ export function loadServiceConfig(env: Env): ServiceConfig {
   return { ...config, databaseUrl, temporalAddress };
 }
 
-/** null: it is not 32 bytes in base64. */
-export function payloadKeyOf(text: string): Uint8Array | null {
-  return /^[A-Za-z0-9+/]{43}=$/.test(text) ? Buffer.from(text, "base64") : null;
+/** How a process writes its log. */
+export function formatOf({ logFormat }: Pick<Config, "logFormat">): LogFormat {
+  return logFormat ?? (process.stdout.isTTY ? "text" : "json");
+}
+
+/** The values of the settings that no log may show. */
+export function secretsOf(config: Config): readonly string[] {
+  const { anthropicApiKey, apiToken, databaseUrl, payloadKeys, collector } = config;
+  // An address of several servers is no URL.
+  const password = /^\w+:\/\/[^:@/]*:([^@]*)@/.exec(databaseUrl ?? "")?.[1] ?? null;
+  const found = [
+    ...[anthropicApiKey, apiToken, databaseUrl, password],
+    ...(password === null ? [] : [decodeURIComponent(password)]),
+    ...payloadKeys.map((key) => Buffer.from(key).toString("base64")),
+    ...Object.values(collector?.headers ?? {}),
+  ];
+  return found.filter((value): value is string => value !== null);
+}
+
+/** The keys in a text that has commas between them; null: one of them is not 32 bytes in base64, or there is none. */
+export function payloadKeysOf(text: string): readonly Uint8Array[] | null {
+  const keys = text.split(",").map((part) => part.trim());
+  return keys.every((key) => /^[A-Za-z0-9+/]{43}=$/.test(key))
+    ? keys.map((key) => Buffer.from(key, "base64"))
+    : null;
 }
 
 /** Only this machine can connect to it. */
@@ -205,10 +274,37 @@ const integer = (key: string, least: number, most: number) => {
     .pipe(z.number().min(least, { error }).max(most, { error }));
 };
 
+/** A limit of 0 would refuse everything. */
+const tokenLimit = (key: string) => {
+  const error = sentence(key, "a whole number of tokens above 0");
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, { error })
+    .transform(Number)
+    .pipe(z.number().min(1, { error }));
+};
+
+const dollarLimit = (key: string) => {
+  const error = sentence(key, "an amount of US dollars above 0, like 2.50");
+  return z
+    .string()
+    .regex(/^\d{1,6}(\.\d{1,4})?$/, { error })
+    .transform(Number)
+    .pipe(z.number().positive({ error }));
+};
+
 const name = (key: string) => {
   const error = sentence(key, "a name of at most 200 letters, digits and ._:/@-");
   return z.string().regex(/^[\w.:/@-]{1,200}$/, { error });
 };
+
+/** The server joins the two parts of a version with a colon, in older interfaces with a dot. */
+const versionPart = (key: string, more: "" | ".") => {
+  const error = sentence(key, `a name of at most 100 letters, digits and ${more}_-`);
+  return z.string().regex(more === "" ? /^[A-Za-z0-9][\w-]{0,99}$/ : /^[A-Za-z0-9][\w.-]{0,99}$/, { error });
+};
+const host = (key: string) =>
+  z.string().regex(/^[\w.:[\]-]+$/, { error: sentence(key, "an address or a host name") });
 
 const boolean = (key: string) => {
   const error = sentence(key, "1 or 0");
@@ -236,6 +332,10 @@ const schema = z.object({
   SUB_AGENT_TIMEOUT_SECONDS: integer("SUB_AGENT_TIMEOUT_SECONDS", 1, MAX_TIMEOUT_SECONDS).default(
     DEFAULT_LIMITS.subAgentTimeoutSeconds,
   ),
+  LIMIT_CONVERSATION_TOKENS: tokenLimit("LIMIT_CONVERSATION_TOKENS").optional(),
+  LIMIT_CONVERSATION_DOLLARS: dollarLimit("LIMIT_CONVERSATION_DOLLARS").optional(),
+  LIMIT_DAY_TOKENS: tokenLimit("LIMIT_DAY_TOKENS").optional(),
+  LIMIT_DAY_DOLLARS: dollarLimit("LIMIT_DAY_DOLLARS").optional(),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\/\S+$/, "DATABASE_URL must look like postgres://user:password@host:5432/name.")
@@ -245,10 +345,7 @@ const schema = z.object({
     .regex(/^\S+:\d{1,5}$/, { error: sentence("TEMPORAL_ADDRESS", "host:port") })
     .optional(),
   TEMPORAL_NAMESPACE: name("TEMPORAL_NAMESPACE").default("default"),
-  HOST: z
-    .string()
-    .regex(/^[\w.:[\]-]+$/, { error: sentence("HOST", "an address or a host name") })
-    .default("127.0.0.1"),
+  HOST: host("HOST").default("127.0.0.1"),
   PORT: integer("PORT", 0, 65_535).default(3000),
   API_TOKEN: secret("API_TOKEN").optional(),
   // From `npm start` to the API.
@@ -263,9 +360,11 @@ const schema = z.object({
   PAYLOAD_KEY: z
     .string()
     .transform((text, context) => {
-      const key = payloadKeyOf(text);
-      if (key !== null) return key;
-      context.addIssue("PAYLOAD_KEY must be 32 bytes in base64. Make one with: openssl rand -base64 32");
+      const keys = payloadKeysOf(text);
+      if (keys !== null) return keys;
+      context.addIssue(
+        "PAYLOAD_KEY must be 32 bytes in base64, or several of them with commas. Make one with: openssl rand -base64 32",
+      );
       return z.NEVER;
     })
     .optional(),
@@ -274,8 +373,36 @@ const schema = z.object({
     .enum(["idle", "resume"], { error: sentence("RESTART_POLICY", "idle or resume") })
     .default("idle"),
   TEMPORAL_UI: boolean("TEMPORAL_UI").default(false),
+  TITLES_IN_TEMPORAL: boolean("TITLES_IN_TEMPORAL").default(true),
   TASK_QUEUE: name("TASK_QUEUE").default(CONVERSATIONS_QUEUE),
   TOOL_HOST: name("TOOL_HOST").optional(),
   TOOL_HOSTS: list.pipe(z.array(name("TOOL_HOSTS"))).default([]),
   WORKER_ROLES: roles("WORKER_ROLES").default(new Set(WORKER_ROLES)),
+  WORKER_DRAIN_SECONDS: integer("WORKER_DRAIN_SECONDS", 1, 86_400).default(1),
+  WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", "").optional(),
+  WORKER_BUILD: versionPart("WORKER_BUILD", ".").optional(),
+  LOG_LEVEL: z
+    .enum(LOG_LEVELS, { error: sentence("LOG_LEVEL", `one of ${LOG_LEVELS.join(", ")}`) })
+    .default("info"),
+  LOG_FORMAT: z.enum(LOG_FORMATS, { error: sentence("LOG_FORMAT", "json or text") }).optional(),
+  METRICS_PORT: integer("METRICS_PORT", 0, 65_535).optional(),
+  METRICS_HOST: host("METRICS_HOST").default("127.0.0.1"),
+  TRACE_DAYS: integer("TRACE_DAYS", 0, 3_650).default(7),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    /^https?$/,
+    "an http(s) address without /v1/traces",
+  ).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .transform((text, context) => {
+      const pairs = text.split(",").map((pair) => /^\s*([\w-]+)\s*=\s*(\S.*?)\s*$/.exec(pair));
+      if (pairs.every((pair) => pair !== null))
+        return Object.fromEntries(
+          pairs.map(([, name = "", value = ""]) => [name, decodeURIComponent(value)]),
+        );
+      context.addIssue("OTEL_EXPORTER_OTLP_HEADERS must be name=value, with commas between them.");
+      return z.NEVER;
+    })
+    .default({}),
 });

@@ -3,14 +3,13 @@
  * say. Stateless: any number may run, and any may die (docs/architecture.md, docs/operations.md).
  */
 import {
-  DefaultLogger,
   NativeConnection,
   Runtime,
   Worker,
   type InjectedSinks,
-  type LogEntry,
   type WorkerOptions,
 } from "@temporalio/worker";
+import type { WorkerDeploymentVersion } from "@temporalio/common";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { MessageCache } from "./activities/message-cache.ts";
@@ -20,16 +19,28 @@ import { ModelRegistry } from "./activities/model-registry.ts";
 import { RequestImages } from "./activities/request-images.ts";
 import { requestActivities } from "./activities/requests.ts";
 import { RunningTools } from "./activities/running-tools.ts";
-import { refuseUnsigned } from "./activities/refuse-unsigned.ts";
+import { refuseUnauthenticated } from "./activities/refuse-unauthenticated.ts";
 import { rowActivities } from "./activities/rows.ts";
 import { ownTools, toolActivities, toolStops } from "./activities/tools.ts";
-import { ConfigError, loadServiceConfig, WORKER_ROLES, type Env, type ServiceConfig } from "./config.ts";
+import {
+  ConfigError,
+  formatOf,
+  loadServiceConfig,
+  secretsOf,
+  WORKER_ROLES,
+  type Env,
+  type ServiceConfig,
+} from "./config.ts";
 import { openDatabase, type Database } from "./db/connect.ts";
 import { listenForOrders } from "./db/orders.ts";
 import { createClient } from "./llm/client.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
-import { dataConverterOf } from "./protocol/payload-signature.ts";
-import { ensureWorkflowBundle } from "./worker/bundle.ts";
+import { dataConverterOf } from "./protocol/payload-encryption.ts";
+import { createLog, type Log } from "./observability/log.ts";
+import { createWorkerMetrics, type WorkerMetrics } from "./observability/metrics.ts";
+import { freeLoopbackPort, serveMetrics } from "./observability/metrics-server.ts";
+import type { Telemetry } from "./observability/telemetry.ts";
+import { buildOfSources, ensureWorkflowBundle } from "./worker/bundle.ts";
 import { LateRuns } from "./worker/late-runs.ts";
 import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
 import type { WorkflowSinks } from "./protocol/sinks.ts";
@@ -37,12 +48,10 @@ import { STICKY_TIMEOUT_MS } from "./protocol/timing.ts";
 import { toolsQueue } from "./protocol/workflow.ts";
 import { describeTools } from "./tools/registry.ts";
 import { ensureSearchAttributes, SearchAttributeError } from "./worker/search-attributes.ts";
+import { sdkLogging, startTelemetry } from "./worker/telemetry.ts";
 
-/**
- * Time for tools to end by themselves after SIGTERM. A tool that runs longer is interrupted, and the model is told so.
- */
-const SHUTDOWN_GRACE = "1 second";
-const SHUTDOWN_LIMIT_MS = 3_000;
+/** Milliseconds for what is interrupted, after the drain, to end. */
+const SHUTDOWN_LIMIT_MS = 2_000;
 /** Workflows kept in memory, about 220 KB each. Any other workflow is replayed when it is needed. */
 const CACHED_WORKFLOWS = 1_000;
 /**
@@ -57,16 +66,20 @@ const POLLS = 2;
 const DATABASE_CONNECTIONS = 10;
 
 export type StartOptions = {
-  /** Milliseconds after which a stop is forced, which fails `done`. */
+  /** Milliseconds after the drain at which a stop is forced, which fails `done`. */
   readonly shutdownLimit?: number;
   /** What the host can enforce, for those who ask. */
   readonly sandbox?: () => Promise<Sandbox>;
+  readonly metrics?: WorkerMetrics;
+  readonly log?: Log;
 };
 
 export type RunningWorker = {
   /** Settles when the worker has ended; rejects when it failed. */
   readonly done: Promise<void>;
   readonly stop: () => Promise<void>;
+  /** As Temporal's command line names it; null: without Worker Versioning. */
+  readonly version: string | null;
 };
 
 /**
@@ -77,9 +90,15 @@ export type RunningWorker = {
 export async function startWorker(
   config: ServiceConfig,
   bundlePath: () => Promise<string>,
-  { shutdownLimit = SHUTDOWN_LIMIT_MS, sandbox = sandboxOfHost }: StartOptions = {},
+  {
+    shutdownLimit = SHUTDOWN_LIMIT_MS,
+    sandbox = sandboxOfHost,
+    metrics = createWorkerMetrics(),
+    log = logOf(config),
+  }: StartOptions = {},
 ): Promise<RunningWorker> {
   const { toolHost, taskQueue, workerRoles: roles } = config;
+  const drain = config.workerDrainSeconds * 1_000;
   const connection = await NativeConnection.connect({
     address: config.temporalAddress,
     // Compression takes a twelfth of the server's work, and the messages are a few kilobytes to a server nearby.
@@ -93,7 +112,8 @@ export async function startWorker(
   const liveTexts = new LiveTexts();
   const running = new RunningTools();
   const hidden = [await realpath(config.dataDir).catch(() => config.dataDir)];
-  const tools = toolActivities({ db, hidden, running, liveTexts });
+  const telemetry = await startTelemetry(db, { ...config, metrics });
+  const tools = toolActivities({ db, telemetry, hidden, running, liveTexts });
   const orders = listenForOrders(
     config.databaseUrl,
     (order) => {
@@ -102,22 +122,25 @@ export async function startWorker(
     },
     () => liveTexts.tellAllAgain(),
   );
-  const requests = roles.has("requests") ? startRequests(config, db, liveTexts) : null;
+  const requests = roles.has("requests") ? startRequests(config, { db, telemetry, liveTexts, log }) : null;
   const common = {
     connection,
     namespace: config.temporalNamespace,
-    dataConverter: dataConverterOf(config.payloadKey),
-    interceptors: { activity: [refuseUnsigned] },
+    dataConverter: dataConverterOf(config.payloadKeys),
+    interceptors: { activity: [refuseUnauthenticated] },
     maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES,
     maxConcurrentActivityTaskPolls: POLLS,
-    shutdownGraceTime: SHUTDOWN_GRACE,
-    shutdownForceTime: shutdownLimit,
+    // What runs longer is interrupted, and the model is told so.
+    shutdownGraceTime: drain,
+    shutdownForceTime: drain + shutdownLimit,
   } satisfies Partial<WorkerOptions>;
+  const version = await versionOf(config);
   const polled: WorkerOptions[] = [];
   if (roles.has("conversations") || requests !== null)
     polled.push({
       ...common,
       taskQueue,
+      ...versionOptions(version),
       // Without requests only the local activity: nothing that is on the queue may be taken and not be done.
       enableNonLocalActivities: requests !== null,
       activities: {
@@ -143,38 +166,68 @@ export async function startWorker(
   const done = Promise.all(workers.map((worker) => worker.run().finally(shutdown)))
     .finally(() => requests?.stop())
     .finally(() => orders.close())
+    .finally(() => telemetry.stop())
     .finally(() => db.close())
     .finally(() => connection.close())
     .then(() => undefined);
-  return { done, stop: () => (shutdown(), done) };
+  return { done, stop: () => (shutdown(), done), version: version && nameOf(version) };
 }
 
+type RequestParts = {
+  readonly db: Database;
+  readonly telemetry: Telemetry;
+  readonly liveTexts: LiveTexts;
+  readonly log: Log;
+};
+
 /** What commits and asks the model, and how its registry of models is ended. */
-function startRequests(config: ServiceConfig, db: Database, liveTexts: LiveTexts) {
+function startRequests(config: ServiceConfig, { db, telemetry, liveTexts, log }: RequestParts) {
   const client = createClient({ apiKey: config.anthropicApiKey ?? "none", baseURL: config.anthropicBaseUrl });
   const history = new MessageCache(db);
   const models = new ModelRegistry({
     ...{ db, client, file: config.models, scripted: config.scriptedModel },
-    warn: (sentence) => console.warn(sentence),
+    warn: (sentence) => log.warn(sentence),
   });
   const learned = models.start();
   const limits = { ...DEFAULT_LIMITS, subAgentTimeoutSeconds: config.subAgentTimeoutSeconds };
   const toolsFor = describeTools(limits);
   const requests = {
-    ...{ db, history, client, models, toolsFor },
+    ...{ db, telemetry, history, client, models, toolsFor },
     requestImages: new RequestImages(db),
     liveTexts,
+    spendingLimits: config.spendingLimits,
     stallMs: config.llmStallMs,
   };
   return {
     activities: {
-      ...rowActivities({ db, history, models, toolsFor, limits }),
+      ...rowActivities({
+        ...{ db, telemetry, history, models, toolsFor, limits },
+        hidesTitles: !config.titlesInTemporal,
+      }),
       ...requestActivities(requests),
     },
     learned,
     stop: () => models.stop(),
   };
 }
+
+/** null: without Worker Versioning. */
+async function versionOf({ workerVersion }: ServiceConfig): Promise<WorkerDeploymentVersion | null> {
+  if (workerVersion === null) return null;
+  const { deployment: deploymentName, build } = workerVersion;
+  return { deploymentName, buildId: build ?? (await buildOfSources()) };
+}
+
+const nameOf = ({ deploymentName, buildId }: WorkerDeploymentVersion): string =>
+  `${deploymentName}:${buildId}`;
+
+/** Tools have no version: the workers of a host take calls of all versions of conversations. */
+const versionOptions = (version: WorkerDeploymentVersion | null): Partial<WorkerOptions> =>
+  version === null
+    ? {}
+    : {
+        workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: "PINNED" },
+      };
 
 function workflowOptions(codePath: string, connection: NativeConnection) {
   const lateRuns = new LateRuns(connection);
@@ -206,40 +259,55 @@ export async function main(env: Env): Promise<void> {
 }
 
 async function work(config: ServiceConfig): Promise<void> {
-  Runtime.install({ logger: new DefaultLogger("WARN", log), shutdownSignals: [] });
-  const worker = await startWorker(config, () =>
-    ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => console.log(line)),
-  );
+  const log = logOf(config);
+  const metrics = createWorkerMetrics({ isProcess: true });
+  const sdk = config.metrics === null ? null : { host: "127.0.0.1", port: await freeLoopbackPort() };
+  const logging = sdkLogging(log);
+  Runtime.install({
+    ...logging,
+    telemetryOptions: {
+      ...logging.telemetryOptions,
+      ...(sdk === null
+        ? {}
+        : {
+            metrics: { prometheus: { bindAddress: `${sdk.host}:${sdk.port}`, useSecondsForDurations: true } },
+          }),
+    },
+    shutdownSignals: [],
+  });
+  const served = config.metrics === null ? null : await serveMetrics(config.metrics, metrics, sdk);
+  if (served !== null) log.info(`metrics ${served.url}`);
+  const bundle = () => ensureWorkflowBundle(join(config.dataDir, "cache"), (line) => log.info(line));
+  const worker = await startWorker(config, bundle, { metrics, log });
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
-  console.log(`worker ready: ${sayRoles(config)}`);
+  log.info(`worker ready: ${sayRoles(config)}${worker.version === null ? "" : `; version ${worker.version}`}`);
   // Activities that need the sandbox wait for the same probe; polling does not wait for it.
-  if (config.workerRoles.has("tools")) await warnOfSandbox();
+  if (config.workerRoles.has("tools")) await warnOfSandbox(log);
   try {
     await worker.done;
+    await served?.close();
   } catch (error) {
-    console.error(error);
+    log.fatal({ err: error }, "the worker ended");
     // An activity still runs that could not be stopped. A normal exit would wait for its file system calls, even on a
     // disk that does not answer, and heartbeats for the activity would continue meanwhile.
     process.kill(process.pid, "SIGKILL");
   }
 }
 
+const logOf = (config: ServiceConfig): Log =>
+  createLog({
+    ...{ service: "worker", level: config.logLevel, format: formatOf(config) },
+    secrets: secretsOf(config),
+  });
+
 const sayRoles = ({ workerRoles, toolHost }: ServiceConfig): string =>
   WORKER_ROLES.filter((role) => workerRoles.has(role))
     .map((role) => (role === "tools" ? `tools of ${toolHost}` : role))
     .join(", ");
 
-async function warnOfSandbox(): Promise<void> {
+async function warnOfSandbox(log: Log): Promise<void> {
   const sandbox = await sandboxOfHost();
-  if (sandbox.kind === "unavailable")
-    console.warn(`Warning: every conversation is Unrestricted here. ${sandbox.reason}`);
-  if (sandbox.kind === "unknown")
-    console.warn(`Warning: no conversation can be created here. ${sandbox.reason}`);
-}
-
-/** The tools' worker has no workflows on purpose, so this warning is dropped. */
-function log({ level, message, meta }: LogEntry): void {
-  if (message.startsWith("No workflows registered")) return;
-  console.error(`${level} ${message} ${meta === undefined ? "" : JSON.stringify(meta)}`);
+  if (sandbox.kind === "unavailable") log.warn(`Every conversation is Unrestricted here. ${sandbox.reason}`);
+  if (sandbox.kind === "unknown") log.warn(`No conversation can be created here. ${sandbox.reason}`);
 }

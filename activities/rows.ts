@@ -1,19 +1,19 @@
 /** Owns: the activities that read and write a conversation's rows and have no other effect; all may be repeated. */
 import { takeBackOrder } from "../db/claims.ts";
-import { commitAndRead } from "../db/commit.ts";
 import type { Database } from "../db/connect.ts";
 import { deleteConversation } from "../db/conversations.ts";
 import { loadConversation } from "../db/load.ts";
 import { isTaken } from "../db/messages.ts";
 import type { Context, Limits } from "../machine/context.ts";
 import { outcomeOf } from "../machine/outcome.ts";
+import type { Telemetry } from "../observability/telemetry.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { isExpired } from "../sandbox/lease.ts";
 import type { ToolsFor } from "../tools/registry.ts";
 import type { ConversationActivities, ConversationMetadata } from "../protocol/activities.ts";
 import type { MessageCache } from "./message-cache.ts";
 import { withLease } from "./lease.ts";
-import { orRefused } from "./refused-commit.ts";
+import { cycleAfter, cycleEndedBy, recordedCommit } from "./recorded-commit.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 
 type RowActivities = Pick<
@@ -23,10 +23,13 @@ type RowActivities = Pick<
 
 export type RowDependencies = {
   readonly db: Database;
+  readonly telemetry: Telemetry;
   readonly history: MessageCache;
   readonly models: ModelRegistry;
   readonly toolsFor: ToolsFor;
   readonly limits: Limits;
+  /** Workflows shall not show titles in Temporal's lists. */
+  readonly hidesTitles: boolean;
 };
 
 export function rowActivities(deps: RowDependencies): RowActivities {
@@ -35,6 +38,7 @@ export function rowActivities(deps: RowDependencies): RowActivities {
     config,
     context: contextOf(deps, config),
     subAgentContext: contextOf(deps, { ...config, userInitiated: false }),
+    ...(deps.hidesTitles ? { hidesTitle: true } : {}),
   });
 
   return {
@@ -51,7 +55,12 @@ export function rowActivities(deps: RowDependencies): RowActivities {
     commit: ({ conversationId, createInput, ...packed }) =>
       withLease(async () => {
         const parts = { createInput, claim: null, lastRead: null };
-        const { committed } = await orRefused(commitAndRead(db, conversationId, packed, parts));
+        const ended = cycleEndedBy(packed);
+        const cycleId = ended ?? cycleAfter(packed);
+        const span = deps.telemetry.spans.open("commit", { conversationId, cycleId, operationId: null });
+        if (ended !== null) span.set({ "bedrock.ends_turn": true });
+        const committing = recordedCommit(deps, conversationId, packed, parts);
+        const { committed } = await committing.finally(() => span.end("ended"));
         const { value } = packed;
         if (value !== null && outcomeOf(value.conversation.state) !== null) history.forget(conversationId);
         return committed;

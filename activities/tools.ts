@@ -8,8 +8,9 @@ import { putImage } from "../db/images.ts";
 import { publishLive } from "../db/live.ts";
 import { sendOrder } from "../db/orders.ts";
 import type { OutputStream } from "../sandbox/command.ts";
-import { runTool } from "../tools/registry.ts";
+import { isRunnable, runTool } from "../tools/registry.ts";
 import { ToolError, type ToolContext } from "../tools/tool.ts";
+import type { Telemetry } from "../observability/telemetry.ts";
 import type { ConversationActivities, ToolActivities, ToolEvent, ToolInput } from "../protocol/activities.ts";
 import { commitThen } from "./effect.ts";
 import type { LiveTexts } from "./live-texts.ts";
@@ -18,6 +19,7 @@ import type { RunningTools } from "./running-tools.ts";
 
 export type ToolDependencies = {
   readonly db: Database;
+  readonly telemetry: Telemetry;
   /** The server's own folders, which no reading tool shows (tools/tool.ts). */
   readonly hidden: readonly string[];
   readonly running: RunningTools;
@@ -25,14 +27,22 @@ export type ToolDependencies = {
 };
 
 export function toolActivities(deps: ToolDependencies): ToolActivities {
-  const { db, running } = deps;
+  const { running, telemetry } = deps;
   return {
     executeTool: (input) =>
-      commitThen(db, input, {
+      commitThen(deps, input, {
+        kind: "tool",
         operationId: input.operationId,
         lastRead: null,
-        perform: (lease) =>
-          running.run(input, lease.signal, (signal) => execute(deps, input, { signal, lease })),
+        perform: async (lease, _, span) => {
+          span.set({ "gen_ai.tool.name": input.call.name });
+          const tool = running.run(input, lease.signal, (signal) => execute(deps, input, { signal, lease }));
+          telemetry.metrics.countRunning(tool);
+          const event = await tool;
+          const name = isRunnable(input.call.name) ? input.call.name : "unknown";
+          telemetry.metrics.countTool(name, event.status, event.durationMs / 1_000);
+          return { event, outcome: event.status };
+        },
       }),
   };
 }

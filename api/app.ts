@@ -2,7 +2,6 @@
  * Owns: the whole HTTP interface put together (docs/http.md): guard, page, routes, the OpenAPI document, errors.
  * Not here: sockets and processes (main.ts). Tests call `app.request()`.
  */
-import { routePath } from "hono/route";
 import type { Context, MiddlewareHandler } from "hono";
 import { neededRoles } from "./access/roles.ts";
 import { bodies } from "./bodies.ts";
@@ -11,6 +10,7 @@ import { guard } from "./guard.ts";
 import { page } from "./page.ts";
 import { notFound, toProblem, unavailable } from "./problem.ts";
 import { createDatabaseProbe, type DatabaseProbe } from "./database-probe.ts";
+import { recordRequests, requestIdOf } from "./requests.ts";
 import { createRouter } from "./router.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { codecRoutes } from "./routes/codec.ts";
@@ -20,7 +20,9 @@ import { conversationRoutes } from "./routes/conversations.ts";
 import { cycleRoutes } from "./routes/cycles.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { messageRoutes } from "./routes/messages.ts";
+import { spendingRoutes } from "./routes/spending.ts";
 import { systemRoutes } from "./routes/system.ts";
+import { traceRoutes } from "./routes/traces.ts";
 
 /** For the typed client: `hc<Api>(url)`. */
 export type Api = ReturnType<typeof createApp>;
@@ -28,10 +30,15 @@ export type Api = ReturnType<typeof createApp>;
 export function createApp(deps: Deps) {
   const app = createRouter();
   const probe = createDatabaseProbe(deps.db);
-  app.onError((error) => toProblem(error, deps.report).toResponse());
+  app.onError((error, c) => toProblem(error, deps.report, requestIdOf(c.req.raw)).toResponse());
   app.notFound(() => notFound("resource").toResponse());
   const roleOf = (c: Context) => roleOfRoute(c);
-  app.use(count(deps), headers, ...guard({ ...deps, roleOf, open: page(deps.page) }), bodies(deps.uploads));
+  app.use(
+    recordRequests(deps),
+    headers,
+    ...guard({ ...deps, roleOf, open: page(deps.page) }),
+    bodies(deps.uploads),
+  );
   app.use("/api/*", deadline(probe));
   app.openAPIRegistry.registerComponent("securitySchemes", "token", {
     type: "http",
@@ -45,9 +52,11 @@ export function createApp(deps: Deps) {
     .route("/", messageRoutes(deps))
     .route("/", controlRoutes(deps))
     .route("/", cycleRoutes(deps))
+    .route("/", traceRoutes(deps))
     .route("/", eventRoutes(deps))
     .route("/", chatRoutes(deps))
     .route("/", codecRoutes(deps))
+    .route("/", spendingRoutes(deps))
     .route("/", systemRoutes(deps, probe));
   routes.doc31("/openapi.json", {
     openapi: "3.1.0",
@@ -61,15 +70,6 @@ export function createApp(deps: Deps) {
   });
   const roleOfRoute = neededRoles(routes);
   return routes;
-}
-
-function count({ metrics }: Deps): MiddlewareHandler {
-  return async (c, next) => {
-    const started = performance.now();
-    await next();
-    const route = c.res.status === 404 && routePath(c, -1) === "/*" ? "unknown" : routePath(c, -1);
-    metrics.countRequest(c.req.method, route, c.res.status, (performance.now() - started) / 1_000);
-  };
 }
 
 const headers: MiddlewareHandler = async (c, next) => {

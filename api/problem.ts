@@ -33,8 +33,11 @@ export const PROBLEMS = {
   invalid_request: { status: 422, title: "Invalid request" },
   invalid_cwd: { status: 422, title: "Invalid working directory" },
   invalid_image: { status: 422, title: "Invalid image" },
+  conversation_limit_reached: { status: 409, title: "The conversation's spending limit is reached" },
+  no_price: { status: 409, title: "The model's price is not known" },
   rate_limited: { status: 429, title: "Too many requests" },
   queue_full: { status: 429, title: "The queue is full" },
+  daily_limit_reached: { status: 429, title: "The day's spending limit is reached" },
   headers_too_large: { status: 431, title: "Headers too large" },
   internal: { status: 500, title: "Internal error" },
   sandbox_unknown: { status: 503, title: "The sandbox could not be tried" },
@@ -86,7 +89,9 @@ export class Problem extends Error {
     // The server does not wait for the rest of a body that came too slowly.
     if (status === 408) headers["connection"] = "close";
     if (status === 503) headers["retry-after"] = String(RETRY_AFTER_SECONDS);
-    if (this.code === "rate_limited") headers["retry-after"] = String(this.members["retryAfter"]);
+    // Seconds, of a problem that passes by itself.
+    if (typeof this.members["retryAfter"] === "number")
+      headers["retry-after"] = String(this.members["retryAfter"]);
     return { status, headers, body };
   }
 }
@@ -94,15 +99,18 @@ export class Problem extends Error {
 /** Receives errors that are no rejection; `id` is the one that the client got. */
 export type ReportError = (id: string, error: unknown) => void;
 
-/** Turns any error into a problem. An unknown one is reported under an id, and the problem has none of its text. */
-export function toProblem(error: unknown, report: ReportError): Problem {
+/**
+ * Turns any error into a problem. An unknown one is reported under an id, and the problem has none of its text.
+ *
+ * @param id of the request
+ */
+export function toProblem(error: unknown, report: ReportError, id: string = randomUUID()): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof HTTPException && error.status === 400) {
     return new Problem("malformed_json", "The body is not valid JSON.");
   }
   if (error instanceof HTTPException && error.status === 415) return unsupportedMediaType();
   if (isUnavailable(error)) return unavailable("The database cannot be reached.");
-  const id = randomUUID();
   report(id, error);
   return new Problem("internal", `Something went wrong here. The log has it under ${id}.`, { id });
 }

@@ -305,6 +305,17 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
   );
 
   program
+    .command("spending")
+    .summary("what was spent today, or by a conversation")
+    .description("By all conversations since 00:00 UTC, or by one with its sub-agents; and the limits.")
+    .argument("[id]")
+    .addOption(json())
+    .action(async (id: string | undefined, flags: OutputFlags) => {
+      const { spending } = await import("./spending.ts");
+      await spending(context(flags), id ?? null);
+    });
+
+  program
     .command("mode")
     .summary("back to Restricted mode")
     .description("Only an approval leads out of Restricted mode; this leads back.")
@@ -324,6 +335,18 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
     .action(async (id: string, flags: OutputFlags & { readonly view: "steps" | "rounds" }) => {
       const { cycles } = await import("./export.ts");
       await cycles(context(flags), id, flags.view);
+    });
+
+  program
+    .command("trace")
+    .summary("where the time of a turn went")
+    .description("The last turn unless --cycle names one: a sentence, the parts, and what was done when.")
+    .argument("<id>")
+    .option("--cycle <id>", "the turn that this message began")
+    .addOption(json())
+    .action(async (id: string, flags: OutputFlags & { readonly cycle?: string }) => {
+      const { trace } = await import("./trace.ts");
+      await trace(context(flags), id, flags.cycle ?? null);
     });
 
   program

@@ -229,13 +229,13 @@ const endingOf = (id: string, { code, outcome }: Followed): object => ({
 function shownOf(model: ConversationModel): object {
   if (model.kind !== "loaded") return {};
   const { conversation, messages } = model;
-  const { title, cwd, mode, state, usage } = conversation;
+  const { title, cwd, mode, state, usage, spent } = conversation;
   const answer = messages.findLast(({ type }) => type === "agent");
   const text =
     answer?.type === "agent"
       ? answer.content.map(({ text }) => (typeof text === "string" ? text : "")).join("")
       : "";
-  return { text, title, cwd, mode, state, usage };
+  return { text, title, cwd, mode, state, usage, spent };
 }
 
 /** Of a command that ended before the run. */

@@ -14,4 +14,6 @@ export { phaseOf } from "./phase.ts";
 export type { Phase } from "./phase.ts";
 export type { Change } from "./models.ts";
 export type { Link } from "./stream.ts";
+export { PART_NAMES, readTrace } from "./trace.ts";
+export type { Trace, TraceSpan } from "./trace.ts";
 export { stoppingFetch } from "./stopping-fetch.ts";

@@ -7,6 +7,7 @@ import {
   bigint,
   boolean,
   customType,
+  date,
   foreignKey,
   index,
   integer,
@@ -170,9 +171,57 @@ export const imageRefs = pgTable(
   (t) => [primaryKey({ columns: [t.conversationId, t.hash] }), index("image_refs_hash").on(t.hash)],
 );
 
+/**
+ * What a conversation and its sub-agents have spent, by day (UTC) and model. Without a foreign key: the sum of a day
+ * keeps what a removed conversation has spent, under the empty id (spending.ts).
+ */
+export const spending = pgTable(
+  "spending",
+  {
+    /** Never a sub-agent's. */
+    conversationId: text("conversation_id").notNull(),
+    day: date("day", { mode: "string" }).notNull(),
+    model: text("model").notNull(),
+    inputTokens: counter("input_tokens").notNull(),
+    outputTokens: counter("output_tokens").notNull(),
+    cacheReadTokens: counter("cache_read_tokens").notNull(),
+    cacheCreationTokens: counter("cache_creation_tokens").notNull(),
+    /** Billionths of a US dollar, of the requests whose model had a price. */
+    nanodollars: counter("nanodollars").notNull(),
+    /** Requests whose model had none. */
+    unpricedRequests: counter("unpriced_requests").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.conversationId, t.day, t.model] }), index("spending_day").on(t.day)],
+);
+
 /** One row: the provider's last list of models. */
 export const providerModels = pgTable("provider_models", {
   only: boolean("only").primaryKey().default(true),
   list: jsonb("list").$type<Json>().notNull(),
   updatedAt: time("updated_at").notNull().defaultNow(),
 });
+
+/**
+ * What processes did for a turn, and how long it took (observability/spans.ts): for people, and swept after some days. No
+ * key over the whole row: a span is written once.
+ */
+export const spans = pgTable(
+  "spans",
+  {
+    conversationId: conversationId(),
+    cycleId: text("cycle_id"),
+    operationId: text("operation_id"),
+    traceId: text("trace_id").notNull(),
+    spanId: text("span_id").notNull(),
+    name: text("name").notNull(),
+    startedAt: time("started_at").notNull(),
+    endedAt: time("ended_at").notNull(),
+    marks: jsonb("marks").$type<readonly { readonly name: string; readonly at: number }[]>().notNull(),
+    attributes: jsonb("attributes").$type<Readonly<Record<string, string | number | boolean>>>().notNull(),
+  },
+  (t) => [
+    index("spans_of_conversation").on(t.conversationId, t.startedAt),
+    // Rows come in the order of their time, so a few pages of this index cover the table.
+    index("spans_age").using("brin", t.startedAt),
+  ],
+);

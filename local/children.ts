@@ -59,9 +59,10 @@ export function workerProcess(config: Config, services: Services): ProcessSpec {
       DATABASE_URL: services.databaseUrl,
       // The scripted model accepts any key, so it does not get the real one.
       ANTHROPIC_API_KEY: (config.scriptedModel ? null : config.anthropicApiKey) ?? "none",
-      ...payloadKey(config),
+      ...payloadKeys(config),
+      ...collectorHeaders(config),
     },
-    ready: { line: /^worker ready/m },
+    ready: { line: /worker ready/ },
     stopWithin: 3500,
   };
 }
@@ -80,7 +81,8 @@ export function apiProcess(config: Config, services: Services): ProcessSpec {
     secrets: {
       DATABASE_URL: services.databaseUrl,
       ...(config.ownerTokenDigest === null ? {} : { OWNER_TOKEN_SHA256: config.ownerTokenDigest }),
-      ...payloadKey(config),
+      ...payloadKeys(config),
+      ...collectorHeaders(config),
     },
     ready: { check: (signal) => waitForApi(config, signal) },
     stopWithin: 2500,
@@ -105,16 +107,36 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
     DATA_DIR: config.dataDir,
     TASK_QUEUE: config.taskQueue,
     TOOL_HOST: config.toolHost,
+    TITLES_IN_TEMPORAL: config.titlesInTemporal ? "1" : "0",
     MODEL: config.model,
     ...(config.modelsFile === null ? {} : { MODELS_FILE: config.modelsFile }),
     SCRIPTED_MODEL: config.scriptedModel ? "1" : "0",
     LLM_STALL_MS: String(config.llmStallMs),
     SUB_AGENT_TIMEOUT_SECONDS: String(config.subAgentTimeoutSeconds),
+    ...spendingLimits(config),
   };
 }
 
-function payloadKey({ payloadKey: key }: Config): { readonly PAYLOAD_KEY?: string } {
-  return key === null ? {} : { PAYLOAD_KEY: Buffer.from(key).toString("base64") };
+function spendingLimits({ spendingLimits: { conversation, day } }: Config): NodeJS.ProcessEnv {
+  const limits = {
+    LIMIT_CONVERSATION_TOKENS: conversation.tokens,
+    LIMIT_CONVERSATION_DOLLARS: conversation.dollars,
+    LIMIT_DAY_TOKENS: day.tokens,
+    LIMIT_DAY_DOLLARS: day.dollars,
+  };
+  return Object.fromEntries(Object.entries(limits).map(([key, limit]) => [key, limit?.toString()]));
+}
+
+function payloadKeys({ payloadKeys: keys }: Config): { readonly PAYLOAD_KEY?: string } {
+  const texts = keys.map((key) => Buffer.from(key).toString("base64"));
+  return texts.length === 0 ? {} : { PAYLOAD_KEY: texts.join(",") };
+}
+
+function collectorHeaders({ collector }: Config): { readonly OTEL_EXPORTER_OTLP_HEADERS?: string } {
+  const pairs = Object.entries(collector?.headers ?? {});
+  if (pairs.length === 0) return {};
+  const text = pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join(",");
+  return { OTEL_EXPORTER_OTLP_HEADERS: text };
 }
 
 /**

@@ -6,8 +6,9 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import type { Writable } from "node:stream";
+import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
+import { readable } from "../observability/readable.ts";
 import { dyingWithParent } from "./die-with-parent.ts";
 import { identify } from "./process-identity.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
@@ -18,7 +19,10 @@ export type ProcessSpec = {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** Settings that must not be in an environment: the process reads them from descriptor 3, as a JSON object. */
+  /**
+   * Settings that must not be in an environment. The process reads them from descriptor 3, as a JSON object, after it has
+   * sent a byte: then no other program can read its memory.
+   */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /**
@@ -198,16 +202,16 @@ export class ManagedProcess {
     const lines = this.#wordsSince(from)
       .split("\n")
       .filter((line) => line.trim() !== "" && !/^\s+at /.test(line));
-    const last = lines.slice(-8).map((line) => `\n  | ${line.slice(0, 300)}`);
+    const last = lines.slice(-8).map((line) => `\n  | ${readable(line).trimEnd().slice(0, 300)}`);
     return `${last.length === 0 ? "" : ` Its last words:${last.join("")}`}\nAll of them: ${this.#files.log}`;
   }
 }
 
 function hand(child: ChildProcess, secrets: Readonly<Record<string, string>>): void {
-  const pipe = child.stdio[3] as Writable | null;
+  const pipe = child.stdio[3] as Duplex | null;
   // The child may be dead already; its exit is handled elsewhere.
   pipe?.on("error", () => undefined);
-  pipe?.end(JSON.stringify(secrets));
+  pipe?.once("data", () => pipe.end(JSON.stringify(secrets)));
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Owns: the key by which the processes of one installation recognise each other's payloads
- * (protocol/payload-signature.ts), as far as `npm start` makes it. A process that has it can give orders in the user's
- * name, approvals among them. So it is new at each start, and no file has it; a file under DATA_DIR has its digest.
+ * Owns: the key with which the processes of one installation encrypt payloads (protocol/payload-encryption.ts), as far
+ * as `npm start` makes it. A process that has it can read what Temporal has, and give orders in the user's name, approvals
+ * among them. So it is new at each start, and no file has it; a file under DATA_DIR has its digest.
  */
 import { createHash, randomBytes } from "node:crypto";
 import {
@@ -23,18 +23,18 @@ export function newPayloadKey(dataDir: string): Uint8Array {
   return randomBytes(32);
 }
 
-/** Whether what was signed here before may have been signed with another key: it is not valid any more. */
-export function isNewPayloadKey(dataDir: string, key: Uint8Array): boolean {
+/** Whether the last start here encrypted with a key that is not among these: nobody can read any more what it wrote. */
+export function areNewPayloadKeys(dataDir: string, keys: readonly Uint8Array[]): boolean {
   const used = usedKey(dataDir);
-  return used !== null && used !== digestOf(key);
+  return keys.length > 0 && used !== null && !keys.some((key) => digestOf(key) === used);
 }
 
-/** From now on the key is not new: no conversation depends on what an earlier key has signed. */
-export function rememberPayloadKey(dataDir: string, key: Uint8Array): void {
-  if (usedKey(dataDir) !== digestOf(key)) write(usedIn(dataDir), digestOf(key));
+/** From now on these keys are not new: the first of them encrypts. */
+export function rememberPayloadKey(dataDir: string, [key]: readonly Uint8Array[]): void {
+  if (key !== undefined && usedKey(dataDir) !== digestOf(key)) write(usedIn(dataDir), digestOf(key));
 }
 
-/** The digest of the key of the last start; null: nothing is known of it. */
+/** The digest of the key that the last start encrypted with; null: nothing is known of it. */
 function usedKey(dataDir: string): string | null {
   try {
     return readFileSync(usedIn(dataDir), "utf8");

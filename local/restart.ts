@@ -121,7 +121,7 @@ async function sendTo(
       await handle.signal(restartedSignal, news);
       return true;
     }
-    await handle.terminate("Its history was signed with another key.");
+    await handle.terminate("Its history was encrypted with another key.");
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
   }

@@ -6,24 +6,27 @@
 import { closeSync, fstatSync, openSync, readFileSync, writeSync } from "node:fs";
 
 /** For each, `NAME_FILE` may instead name a file of its own, or a pipe. */
-export const SECRETS = ["ANTHROPIC_API_KEY", "API_TOKEN", "DATABASE_URL", "PAYLOAD_KEY"];
+export const SECRETS = [
+  "ANTHROPIC_API_KEY",
+  "API_TOKEN",
+  "DATABASE_URL",
+  "OTEL_EXPORTER_OTLP_HEADERS",
+  "PAYLOAD_KEY",
+];
 
 /** A secret cannot be read; the message says what to do. */
 export class SecretError extends Error {}
 
 /**
- * Returns the secrets, and takes them out of the environment of this process, for good.
+ * The secrets that the parent hands over as a JSON object. It waits for a byte: only then is this process closed to
+ * others (closed-memory.mjs).
  *
- * @param fd the descriptor by which the parent hands them over, as a JSON object; null: there is none
+ * @param fd the descriptor of a socket
  * @throws SecretError
  */
-export function takeSecrets(fd) {
-  const given = takeFromEnvironment();
-  return fd === null ? given : { ...given, ...receive(fd) };
-}
-
-function receive(fd) {
+export function receiveSecrets(fd) {
   try {
+    writeSync(fd, "\n");
     const text = readFileSync(fd, "utf8");
     closeSync(fd);
     return JSON.parse(text);
@@ -32,7 +35,12 @@ function receive(fd) {
   }
 }
 
-function takeFromEnvironment() {
+/**
+ * Returns the secrets in the environment of this process, and takes them out of it, for good.
+ *
+ * @throws SecretError
+ */
+export function takeSecrets() {
   const secrets = {};
   for (const name of SECRETS) {
     const { [name]: value = "", [`${name}_FILE`]: file = "" } = process.env;
@@ -49,7 +57,9 @@ function takeFromEnvironment() {
 function readSecret(setting, file) {
   try {
     const fd = openSync(file, "r");
-    const isPrivate = (fstatSync(fd).mode & 0o077) === 0;
+    const { mode, uid } = fstatSync(fd);
+    // Where the owner is somebody else, as of a secret that Kubernetes mounts, we read it by its group.
+    const isPrivate = (mode & (uid === process.getuid() ? 0o077 : 0o037)) === 0;
     const text = readFileSync(fd, "utf8").trim();
     closeSync(fd);
     if (isPrivate) return text;

@@ -30,6 +30,12 @@ export type TokenUsage = {
   readonly cacheCreationTokens: number;
 };
 
+/** What one request used, as its provider reported it, and what that cost. */
+export type Charge = TokenUsage & {
+  /** Billionths of a US dollar; null: the model's price is not known. */
+  readonly nanodollars: number | null;
+};
+
 /** How a message came in (request-cycle model, section 3). */
 export type Delivery = "direct" | "steer" | "followUp";
 
@@ -83,6 +89,7 @@ export type ErrorKind =
   | "invalid_request"
   | "context_exhausted"
   | "runaway"
+  | "spending_limit"
   | "interrupted"
   | "unknown";
 

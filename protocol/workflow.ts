@@ -42,6 +42,8 @@ export type CreateInput = {
   readonly task: { readonly messageId: string; readonly text: string } | null;
   /** Set if it is known; otherwise the workflow loads it and looks for the row at the same time. */
   readonly context?: Context;
+  /** What the parent knows of it; see ConversationMetadata. */
+  readonly hidesTitle?: boolean;
 };
 
 /** The state that one run hands to the next when it continues as new. */
@@ -158,6 +160,12 @@ export const restartedSignal =
  * number of the event that tells of it: signals may arrive in another order.
  */
 export const renamedSignal = defineSignal<[{ title: string; event: number }]>("renamed");
+
+/**
+ * For operators, after another version of the workers has become current (docs/operations.md). It orders nothing, so it
+ * need not be signed: the workflow task that it causes is what moves a conversation that is at rest.
+ */
+export const moveToCurrentVersionSignal = defineSignal("moveToCurrentVersion");
 
 /** For operators: the workflow's own view, uncommitted revisions included. */
 export const stateQuery = defineQuery<{

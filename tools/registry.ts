@@ -40,6 +40,9 @@ export function describeTools(limits: ToolLimits): ToolsFor {
   return ({ isSubAgent }) => (isSubAgent ? forSubAgents : forUsers);
 }
 
+/** Whether a call of this name can run; any other name is an invention of the model's. */
+export const isRunnable = (name: string): boolean => RUNNABLE.has(name);
+
 /** Runs a tool once. Never rejects: an unknown tool or bad input is a failed result. */
 export async function runTool(name: string, input: Json, context: ToolContext): Promise<ToolRun> {
   const tool = RUNNABLE.get(name);

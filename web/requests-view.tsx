@@ -2,13 +2,14 @@
 import { useMemo, useState } from "react";
 import { foldCycles, viewOf } from "../machine/cycles.ts";
 import type { LoadedConversation, Message } from "../client/index.ts";
+import { TurnTrace } from "./turn-trace.tsx";
 import { JsonView } from "./text/json-view.tsx";
 import { counted, duration, localMoment } from "./text/format.ts";
 
 type Props = { readonly model: LoadedConversation; readonly loadEarlier: () => Promise<void> };
 
 export function RequestsView({ model, loadEarlier }: Props) {
-  const { messages, hasEarlier } = model;
+  const { messages, hasEarlier, conversation } = model;
   const byId = useMemo(() => new Map(messages.map((message) => [message.id, message])), [messages]);
   const cycles = useMemo(
     () => foldCycles(messages).cycles.map((cycle) => viewOf(cycle, "rounds")),
@@ -26,6 +27,7 @@ export function RequestsView({ model, loadEarlier }: Props) {
               {counted(rounds.length, "request")} · {cycle.reason ?? "at work"} ·{" "}
               {localMoment(new Date(cycle.startedAt))}
             </p>
+            <TurnTrace conversationId={conversation.id} cycleId={cycle.id} />
             <div className="wide" tabIndex={0} role="region" aria-label="Table of requests">
               <table>
                 <thead>

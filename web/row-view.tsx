@@ -7,6 +7,7 @@ import { SubAgents } from "./sub-agents.tsx";
 import { localMoment, localTime } from "./text/format.ts";
 import { Markdown } from "./text/markdown.tsx";
 import { ToolGroup } from "./tool-calls.tsx";
+import { TurnTrace } from "./turn-trace.tsx";
 
 type Props = {
   readonly row: Row;
@@ -51,7 +52,7 @@ export function RowView({ row, conversation, output }: Props) {
     case "summary":
       return null;
     case "run_stop":
-      return <RunStop message={row.message} />;
+      return <RunStop conversationId={id} message={row.message} />;
   }
 }
 
@@ -131,16 +132,25 @@ const Aside = memo(function Aside({ message }: { readonly message: Of<"system"> 
 
 const REASONS = { completed: "done", interrupted: "stopped", error: "ended by an error" } as const;
 
-const RunStop = memo(function RunStop({ message }: { readonly message: Of<"run_stop"> }) {
+const RunStop = memo(function RunStop({
+  conversationId,
+  message,
+}: {
+  readonly conversationId: string;
+  readonly message: Of<"run_stop">;
+}) {
   const at = new Date(message.createdAt);
   return (
-    <div className="stop">
-      <span>
-        {REASONS[message.content[0].reason]} ·{" "}
-        <time dateTime={message.createdAt} title={localMoment(at)}>
-          {localTime(at)}
-        </time>
-      </span>
-    </div>
+    <>
+      <div className="stop">
+        <span>
+          {REASONS[message.content[0].reason]} ·{" "}
+          <time dateTime={message.createdAt} title={localMoment(at)}>
+            {localTime(at)}
+          </time>
+        </span>
+      </div>
+      {message.cycleId !== null && <TurnTrace conversationId={conversationId} cycleId={message.cycleId} />}
+    </>
   );
 });

@@ -14,7 +14,7 @@ import {
   MAX_MESSAGE_JSON_BYTES,
   PERSON_NAME,
 } from "../protocol/formats.ts";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 import type { SendMessageInput } from "../protocol/workflow.ts";
 
 /** A signal may leave out `messageId`. */
@@ -66,16 +66,15 @@ export function readArchive(input: unknown): { readonly archived: boolean } | nu
 }
 
 /**
- * The input is an object, and one of our processes has signed it if payloads are signed. Every signal and every update
- * that changes anything has an input, because only an input can be signed.
+ * The input is an object, and comes from one of our processes if payloads are encrypted. Every signal and every update
+ * that changes anything has an input, because only an input can be authenticated.
  */
 export function isGiven(input: unknown): boolean {
-  return typeof input === "object" && input !== null && !isUnsigned(input);
+  return typeof input === "object" && input !== null && !isUnauthenticated(input);
 }
 
 /**
- * The input of a command that cannot be undone must name the command, so that a copy of another signed input cannot ask
- * for it.
+ * The input of a command that cannot be undone must name the command, so that a copy of another input cannot ask for it.
  */
 export function names(input: unknown, order: "remove" | "triggerContinuation" | "releaseQueue"): boolean {
   return isGiven(input) && fields(input)[order] === true;

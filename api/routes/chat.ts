@@ -29,7 +29,7 @@ import {
   type ChatRequest,
 } from "../schemas/chat.ts";
 import { conversationParams, queryInteger } from "../schemas/common.ts";
-import { BODY, problems } from "../schemas/problem.ts";
+import { BODY, problems, SPENDING } from "../schemas/problem.ts";
 import { sendMessage } from "../send-message.ts";
 
 const tags = ["AI SDK"];
@@ -78,6 +78,7 @@ const chat = createRoute({
       "invalid_cwd",
       "invalid_image",
       "queue_full",
+      ...SPENDING,
       "sandbox_unknown",
     ),
   },

@@ -14,10 +14,11 @@ import { needs, requireRoleToDecide } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
 import { awaitRevision } from "../projection.ts";
+import { refuseOverLimit } from "../spending.ts";
 import { acceptEmptyBody, createRouter } from "../router.ts";
 import { conversationParams, pending } from "../schemas/common.ts";
 import { mode, queuedMessage, queueHeld } from "../schemas/conversation.ts";
-import { BODY, problems } from "../schemas/problem.ts";
+import { BODY, problems, SPENDING } from "../schemas/problem.ts";
 import { state } from "../schemas/state.ts";
 
 const tags = ["Control"];
@@ -180,6 +181,7 @@ const continuation = createRoute({
       "cancellation_in_progress",
       "context_exhausted",
       "nothing_to_summarise",
+      ...SPENDING,
       "sub_agent_read_only",
     ),
   },
@@ -236,6 +238,7 @@ export function controlRoutes(deps: Deps) {
     .openapi(continuation, async (c) => {
       const { id } = c.req.valid("param");
       const row = await rowOf(id);
+      await refuseOverLimit(deps, { kind: "conversation", id });
       const { revision, state } = await workflows.update(id, triggerContinuationUpdate, [
         { triggerContinuation: true, row },
       ]);

@@ -21,11 +21,12 @@ import { conversationParams } from "../schemas/common.ts";
 import {
   conversation,
   conversationChange,
+  limitedConversation,
   listQuery,
   newConversation,
   pendingConversation,
 } from "../schemas/conversation.ts";
-import { BODY, problems } from "../schemas/problem.ts";
+import { BODY, problems, SPENDING } from "../schemas/problem.ts";
 
 const tags = ["Conversations"];
 
@@ -63,6 +64,7 @@ const create = createRoute({
       "invalid_cwd",
       "invalid_image",
       "sandbox_unknown",
+      ...SPENDING,
     ),
   },
 });
@@ -102,7 +104,10 @@ const get = createRoute({
   description: "As it is stored: also while Temporal is down.",
   request: { params: conversationParams },
   responses: {
-    200: { description: "The conversation.", content: { "application/json": { schema: conversation } } },
+    200: {
+      description: "The conversation.",
+      content: { "application/json": { schema: limitedConversation } },
+    },
     ...problems("not_found"),
   },
 });
@@ -190,7 +195,10 @@ export function conversationRoutes(deps: Deps) {
         throw error;
       }
     })
-    .openapi(get, async (c) => c.json(await read(c.req.valid("param").id), 200))
+    .openapi(get, async (c) => {
+      const found = await read(c.req.valid("param").id);
+      return c.json({ ...found, spendingLimit: deps.spendingLimits.conversation }, 200);
+    })
     .openapi(change, async (c) => {
       const { id } = c.req.valid("param");
       const { title, archived } = c.req.valid("json");

@@ -13,7 +13,7 @@ import { awaitRevision } from "../projection.ts";
 import { createRouter } from "../router.ts";
 import { conversationParams, pathId, queryInteger } from "../schemas/common.ts";
 import { newMessage, sentMessage, storedMessage } from "../schemas/message.ts";
-import { BODY, problems } from "../schemas/problem.ts";
+import { BODY, problems, SPENDING } from "../schemas/problem.ts";
 import { sendMessage } from "../send-message.ts";
 
 const tags = ["Messages"];
@@ -77,6 +77,7 @@ const send = createRoute({
       "invalid_request",
       "invalid_image",
       "queue_full",
+      ...SPENDING,
     ),
   },
 });

@@ -6,6 +6,7 @@ import { z } from "@hono/zod-openapi";
 import { json, time } from "./common.ts";
 import { conversation, mode, queuedMessage, queueHeld, usage } from "./conversation.ts";
 import { errorKind, storedMessage } from "./message.ts";
+import { spent } from "./spending.ts";
 import { state, subAgentOutcome, summarySource } from "./state.ts";
 
 const offset = z.int().openapi({
@@ -37,7 +38,10 @@ export const eventData = {
     person: z.string().optional().openapi({ description: "Who approved: the name of the token." }),
   }),
   "queue.changed": z.object({ queue: z.array(queuedMessage), queueHeld }),
-  "usage.changed": z.object({ usage }),
+  "usage.changed": z.object({
+    usage,
+    spent: spent.optional().openapi({ description: "Left out where nothing was spent with it." }),
+  }),
   "context.warned": z.object({ contextRatio: z.number(), actions }),
   "context.exhausted": z.object({ summary: z.string(), source: summarySource, actions }),
   "llm.retry_scheduled": z.object({

@@ -25,6 +25,7 @@ export const errorKind = z.enum([
   "invalid_request",
   "context_exhausted",
   "runaway",
+  "spending_limit",
   "interrupted",
   "unknown",
 ]);

@@ -49,6 +49,9 @@ const GUARDED = [...ANYWHERE, "unauthorized", "forbidden_role", "rate_limited", 
 /** For a body that cannot be read. Every route that does not only read may answer these, even if it wants no body. */
 export const BODY = ["malformed_json", "payload_too_large", "unsupported_media_type"] as const;
 
+/** Of what makes the agent ask its model. */
+export const SPENDING = ["conversation_limit_reached", "daily_limit_reached", "no_price"] as const;
+
 /** The `responses` of a route's problems, one for each status. */
 export const problems = <Code extends ProblemCode>(...own: Code[]) =>
   answers<Code | (typeof GUARDED)[number]>(...own, ...GUARDED);

@@ -322,13 +322,14 @@ describe.skipIf(!available)("a decision", async () => {
     expect(JSON.stringify(await person.messages(id))).toContain('"by":"approve"');
   });
 
-  test("that an operator has signed names the operator, whatever the input says", async () => {
-    const codec = await startApi({ apiTokensFile: tokensFile(...everyRole), payloadKey: new Uint8Array(32) });
+  test("that an operator has encrypted names the operator, whatever the input says", async () => {
+    const codec = await startApi({ apiTokensFile: tokensFile(...everyRole), payloadKeys: [new Uint8Array(32)] });
     const encoded = async (input: object): Promise<unknown> => {
       const data = Buffer.from(JSON.stringify(input)).toString("base64");
       const payloads = [{ metadata: { encoding: Buffer.from("json/plain").toString("base64") }, data }];
-      const response = await as(codec, "admin").send("POST", at("one", "/codec/encode"), { payloads });
-      const [payload] = ((await response.json()) as { payloads: [{ data: string }] }).payloads;
+      const encrypted = await as(codec, "admin").send("POST", at("one", "/codec/encode"), { payloads });
+      const decrypted = await as(codec, "read").send("POST", "/api/codec/decode", await encrypted.json());
+      const [payload] = ((await decrypted.json()) as { payloads: [{ data: string }] }).payloads;
       return JSON.parse(Buffer.from(payload.data, "base64").toString());
     };
     expect(await encoded({ decision: "approve", by: "eve" })).toEqual({ decision: "approve", by: "admin" });

@@ -35,7 +35,7 @@ function spawnApi(env: Record<string, string>): ChildProcess & { readonly stdout
 /** Resolves with the address that it prints. */
 async function ready(child: { readonly stdout: NodeJS.ReadableStream }): Promise<string> {
   for await (const line of createInterface(child.stdout)) {
-    const url = /^api ready (http:\/\/\S+)$/.exec(line)?.[1];
+    const url = /api ready (http:[^\s"]+)/.exec(line)?.[1];
     if (url !== undefined) return url;
   }
   throw new Error("the API ended before it was ready");

@@ -120,12 +120,12 @@ test("metrics count requests by route and not by path", async () => {
   await get("/made/up/path");
   const text = await (await get("/metrics")).text();
   expect(text).toMatch(
-    /bedrock_http_requests_total\{method="GET",route="\/api\/conversations\/:id",status="404"\} \d+/,
+    /bedrock_http_request_seconds_count\{method="GET",route="\/api\/conversations\/:id",status="404"\} \d+/,
   );
   expect(text).toContain('route="unknown"');
   expect(text).not.toContain("some-id");
   expect(text).not.toContain("/made/up");
-  for (const line of text.trimEnd().split("\n")) {
+  for (const line of text.trimEnd().split(/\n+/)) {
     expect(line).toMatch(/^(# (HELP|TYPE) \S+ .+|[a-z_]+(\{[^}]+\})? [\d.e+-]+)$/);
   }
 });

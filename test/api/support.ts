@@ -4,7 +4,6 @@ import { createAccess } from "../../api/access/access.ts";
 import { createApp, type Api } from "../../api/app.ts";
 import type { Deps } from "../../api/deps.ts";
 import { createHub, type Hub } from "../../api/events/hub.ts";
-import { createMetrics } from "../../api/metrics.ts";
 import { serve } from "../../api/serve.ts";
 import { connectWorkflows, type Workflows } from "../../api/workflow.ts";
 import { type Database, openDatabase } from "../../db/connect.ts";
@@ -12,6 +11,10 @@ import { listen, type Notifications } from "../../db/notifications.ts";
 import { sendOrder } from "../../db/orders.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
 import { digestOfToken, type Role } from "../../protocol/access.ts";
+import { NO_LIMITS } from "../../protocol/spending.ts";
+import { createLog } from "../../observability/log.ts";
+import { createApiMetrics } from "../../observability/metrics.ts";
+import { NO_SPANS } from "../../observability/spans.ts";
 import { freshDatabase } from "../support/database.ts";
 import type { System } from "../support/system.ts";
 
@@ -88,7 +91,7 @@ afterAll(() => Promise.all(ends.map((end) => end())));
 /** An API for reads, streams and refusals, which need no workflow: it cannot reach Temporal. */
 export async function startApi(overrides: Overrides = {}): Promise<TestApi> {
   const databaseUrl = overrides.databaseUrl ?? (await freshDatabase());
-  const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none", payloadKey: null };
+  const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none", payloadKeys: [] };
   const started = apiOn(databaseUrl, temporal, "nowhere", overrides);
   if (overrides.databaseUrl === undefined) await started.notifications.ready;
   return started;
@@ -100,7 +103,7 @@ export function startApiOn({ config }: Pick<System, "config">, overrides: Partia
     address: config.temporalAddress,
     namespace: config.temporalNamespace,
     taskQueue: config.taskQueue,
-    payloadKey: config.payloadKey,
+    payloadKeys: config.payloadKeys,
   };
   return apiOn(config.databaseUrl, temporal, config.toolHost, overrides);
 }
@@ -142,13 +145,16 @@ function apiOn(
     models: () => Promise.resolve(models),
     defaultModel: DEFAULT_MODEL,
     scripted: false,
+    spendingLimits: NO_LIMITS,
     host: "127.0.0.1",
     access,
-    payloadKey: temporal.payloadKey,
+    payloadKeys: temporal.payloadKeys,
     temporalNamespace: temporal.namespace,
     page: null,
     closing: closing.signal,
-    metrics: createMetrics(),
+    metrics: createApiMetrics(),
+    log: createLog({ service: "api", level: "silent", format: "json", secrets: [] }),
+    spans: NO_SPANS,
     report: (_, error) => void reports.push(error),
     ...overrides,
   });

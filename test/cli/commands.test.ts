@@ -42,6 +42,15 @@ describe("what is done to conversations", () => {
     const cycles = JSON.parse((await run(["cycles", id, "--json"], here)).stdout) as object;
     expect(cycles).toEqual(await person.read(`/api/conversations/${id}/cycles?view=steps`));
     expect((await run(["cycles", id], here)).stdout).toContain("echo");
+
+    const [root] = await person.messages(id);
+    const trace = (await run(["trace", id], here)).stdout;
+    expect(trace).toMatch(/^\d+ % of \d.* went to .*\.\n\n *\d+ % +[\d.]+ s  /);
+    expect(trace).toMatch(/^bash +[\d.]+ s \| *█+ *\| completed$/m);
+    const asJson = (await run(["trace", id, "--cycle", root?.id ?? "", "--json"], here)).stdout;
+    const read = (await person.read(`/api/conversations/${id}/cycles/${root?.id ?? ""}/trace`)) as object;
+    expect(JSON.parse(asJson)).toMatchObject({ cycleId: root?.id, reason: "completed" });
+    expect(Object.keys(JSON.parse(asJson) as object)).toEqual(Object.keys(read));
   });
 
   test("cancel stops and holds what waits, release lets it go on", async () => {

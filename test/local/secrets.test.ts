@@ -36,7 +36,7 @@ function startApi(
 async function ready({ stdout }: ChildProcess): Promise<string> {
   if (stdout === null) throw new Error("it has no output");
   for await (const line of createInterface(stdout)) {
-    const url = /^api ready (http:\S+)$/.exec(line)?.[1];
+    const url = /api ready (http:[^\s"]+)/.exec(line)?.[1];
     if (url !== undefined) return url;
   }
   throw new Error("it ended before it was ready");

@@ -13,6 +13,7 @@ import { startProduct } from "../support/product.ts";
 
 const SLOW = 180_000;
 const TOKEN = "t:0ken";
+const KEY = new Uint8Array(32).fill(5);
 const basic = (password: string): string => `Basic ${Buffer.from(`anybody:${password}`).toString("base64")}`;
 
 test(
@@ -87,6 +88,7 @@ async function guarded(
   const said: string[] = [];
   const ui = await serveUi({
     ...{ behind: { ip: "127.0.0.1", port }, port: await freePort() },
+    ...{ payloadKeys: [KEY], temporalNamespace: "default" },
     access: createAccess({
       ownerTokenDigest: apiToken === null ? null : digestOfToken(apiToken),
       ...{ apiTokensFile: null, anonymousRole, closing: new AbortController().signal },

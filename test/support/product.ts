@@ -5,16 +5,16 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, Connection } from "@temporalio/client";
 import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { freePort } from "../../local/ports.ts";
-import { payloadKeyOf } from "../../config.ts";
+import { payloadKeysOf } from "../../config.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
-import { dataConverterOf } from "../../protocol/payload-signature.ts";
+import { dataConverterOf } from "../../protocol/payload-encryption.ts";
 import { familyOf } from "./processes.ts";
 import { deferred } from "./waiting.ts";
 
@@ -25,6 +25,7 @@ export type ProcessName = (typeof PROCESSES)[number];
 
 export type Product = {
   readonly url: string;
+  readonly toolHosts: readonly [string];
   /** Id of the process that started all others. It changes with `startAgain`. */
   readonly pid: number;
   readonly dataDir: string;
@@ -33,10 +34,10 @@ export type Product = {
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   readonly model: ScriptedServer;
-  /** A client that signs payloads as the product does. */
+  /** A client that encrypts payloads as the product does. */
   readonly temporal: Client;
-  /** null: the product signs nothing, or with a key of its own. */
-  readonly payloadKey: Uint8Array | null;
+  /** None: the product encrypts nothing, or with a key of its own. */
+  readonly payloadKeys: readonly Uint8Array[];
   /** An empty directory for conversations, removed with the product. */
   readonly cwd: string;
   /** Milliseconds from the start of the process to `ready`. */
@@ -57,6 +58,12 @@ export type Product = {
   readonly stop: () => Promise<void>;
 };
 
+/** What a client and the checks of a run need: of `npm start`, or of a team on several hosts. */
+export type Served = Pick<Product, "url" | "databaseUrl" | "model" | "temporal" | "cwd" | "ended"> & {
+  /** Where tools run; the first is the default. */
+  readonly toolHosts: readonly [string, ...string[]];
+};
+
 export type ProductOptions = {
   /** A folder that is kept. Without it a new folder is made, and removed with the product. */
   readonly dataDir?: string;
@@ -69,6 +76,8 @@ export type ProductOptions = {
   readonly env?: NodeJS.ProcessEnv;
   /** It has a terminal of its own. */
   readonly isTerminal?: boolean;
+  /** The user that runs it, with a group of the same number; by default the one that runs the test. */
+  readonly user?: number;
   /** Files that are open when the product starts, by their descriptors. */
   readonly inherits?: ReadonlyMap<number, string>;
   /** The address under which the product reaches the provider, given the provider's own. */
@@ -81,9 +90,11 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     env,
     inherits,
     isTerminal = false,
+    user,
     providerBehind = (url: string) => Promise.resolve(url),
   } = options;
   const folder = mkdtempSync(join(tmpdir(), "bedrock-product-"));
+  if (user !== undefined) chownSync(folder, user, user);
   const data = options.dataDir ?? join(folder, "data");
   const model = await startScriptedServer();
   const provider = await providerBehind(model.url);
@@ -120,7 +131,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   /** Starts the process. Returns the addresses that it prints until it is ready. */
   const start = async (): Promise<ReadonlyMap<string, string>> => {
     ended.signal.throwIfAborted();
-    const started = (child = spawnProduct(root, settings, isTerminal, inherits));
+    const started = (child = spawnProduct(root, settings, { user, isTerminal, inherits }));
     const said = await introductionOf(started, isTerminal ? "approve" : "ready");
     started.once("exit", (code, signal) => {
       if (signal !== "SIGKILL" && !ended.signal.aborted) giveUp(signal ?? `exit code ${String(code)}`);
@@ -135,9 +146,10 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     JSON.stringify(["ready", "Temporal", "Postgres"].map((name) => all.get(name)));
   const temporalAddress = said.get("Temporal") ?? "";
   connection = await Connection.connect({ address: temporalAddress });
-  const payloadKey = payloadKeyOf(settings.PAYLOAD_KEY ?? "");
+  const payloadKeys = payloadKeysOf(settings.PAYLOAD_KEY ?? "") ?? [];
   return {
     url: said.get("ready") ?? "",
+    toolHosts: [hostname()],
     get pid() {
       return child?.pid ?? 0;
     },
@@ -145,8 +157,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     temporalUiUrl: said.get("Temporal Web UI") ?? null,
     databaseUrl: said.get("Postgres") ?? "",
     temporalAddress,
-    temporal: new Client({ connection, dataConverter: dataConverterOf(payloadKey) }),
-    payloadKey,
+    temporal: new Client({ connection, dataConverter: dataConverterOf(payloadKeys) }),
+    payloadKeys,
     model,
     cwd: folder,
     startMs: performance.now() - started,
@@ -173,8 +185,11 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
 function spawnProduct(
   root: string,
   env: NodeJS.ProcessEnv,
-  isTerminal: boolean,
-  inherits: ReadonlyMap<number, string> = new Map(),
+  {
+    user,
+    isTerminal,
+    inherits = new Map<number, string>(),
+  }: Pick<ProductOptions, "user" | "isTerminal" | "inherits">,
 ): ChildProcess {
   const open = new Map([...inherits].map(([at, file]) => [at, openSync(file, "r")]));
   const above = Array.from(
@@ -187,9 +202,9 @@ function spawnProduct(
     command: "script",
     args: ["--quiet", "--return", "--flush", "--command", line, "/dev/null"],
   };
-  const { command, args } = dyingWithParent(isTerminal ? inTerminal : product, "SIGTERM");
+  const { command, args } = dyingWithParent(isTerminal === true ? inTerminal : product, "SIGTERM");
   const child = spawn(command, args, {
-    ...{ cwd: root, env },
+    ...{ cwd: root, env, ...(user === undefined ? {} : { uid: user, gid: user }) },
     stdio: ["ignore", "pipe", "inherit", ...above],
   });
   for (const fd of open.values()) closeSync(fd);
