@@ -282,7 +282,10 @@ describe("an operator", () => {
 
 describe("the key", () => {
   test("is in no file of the data", () => {
-    const { dataDir, payloadKey } = product;
+    const {
+      dataDir,
+      payloadKeys: [payloadKey],
+    } = product;
     expect(payloadKey).toHaveLength(32);
     const text = Buffer.from(payloadKey ?? []).toString("base64");
     const files = readdirSync(dataDir, { recursive: true, encoding: "utf8" });

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { Client } from "@temporalio/client";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { say, text, toolCall, type Answer } from "../../local/scripted/script.ts";
-import { dataConverterOf } from "../../protocol/payload-signature.ts";
+import { dataConverterOf } from "../../protocol/payload-encryption.ts";
 import { hostSandbox } from "../support/host-sandbox.ts";
 import { familyOf } from "../support/processes.ts";
 import { startProduct, type Product } from "../support/product.ts";
@@ -189,7 +189,7 @@ describe.skipIf(!available)("an Unrestricted agent", () => {
       // Whatever looks like a key of payloads signs nothing here.
       for (const key of found.base64) {
         const { connection } = product.temporal;
-        const dataConverter = dataConverterOf(Buffer.from(key, "base64"));
+        const dataConverter = dataConverterOf([Buffer.from(key, "base64")]);
         const handle = new Client({ connection, dataConverter }).workflow.getHandle(id);
         await handle.signal("decideUpgrade", { decision: "approve", toolCallId });
       }
