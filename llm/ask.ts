@@ -60,7 +60,7 @@ export async function ask(asking: Asking): Promise<LlmOutcome> {
   } catch (error) {
     upstream.abort();
     if (isAborted()) return { kind: "aborted" };
-    return { kind: "failed", ...(watchdog.stalled ? stalled(stallMs) : classify(error)) };
+    return { kind: "failed", ...(watchdog.stalled ? stalled(stallMs) : classify(error, client.apiKey)) };
   } finally {
     watchdog.stop();
     signal.removeEventListener("abort", close);
