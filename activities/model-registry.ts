@@ -5,6 +5,7 @@
 import type { Database } from "../db/connect.ts";
 import { readProviderModels, storeProviderModels } from "../db/models.ts";
 import type { ProviderClient } from "../llm/client.ts";
+import { withoutKeys } from "../llm/errors.ts";
 import { readFacts } from "../llm/model-facts.ts";
 import { type ModelFacts, Models } from "../llm/models.ts";
 import { fetchModels } from "../llm/provider-models.ts";
@@ -113,7 +114,10 @@ export class ModelRegistry {
 
   #warn(what: string, error: unknown): void {
     if (this.#ended.signal.aborted) return;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = withoutKeys(
+      error instanceof Error ? error.message : String(error),
+      this.#options.client.apiKey,
+    );
     this.#options.warn(`${what}. (${reason.split("\n")[0]?.slice(0, 200) ?? ""})`);
   }
 

@@ -9,6 +9,7 @@ import { foldTimes, steers } from "./cycles.ts";
 import { commitsWhileStreaming, firstDeltas } from "./deltas.ts";
 import { temporalFloor } from "./floor.ts";
 import { cachedShare, longConversations } from "./long.ts";
+import { payloadTimes } from "./payloads.ts";
 import { PAGE_PARTS } from "./page-parts.ts";
 import { Histories } from "./history.ts";
 import { plainTurns, toolRounds, type Span } from "./rounds.ts";
@@ -155,6 +156,14 @@ async function* sandbox(): AsyncGenerator<Row> {
   yield { what: "abort of 250 processes, Restricted", figures: spread(deaths, DEATHS), goal: "p99 100 ms" };
 }
 
+async function* payloads(): AsyncGenerator<Row> {
+  for (const bytes of [300, 4_000, 64_000]) {
+    const { encrypt, decrypt } = await payloadTimes(bytes);
+    const both = [encrypt, decrypt].map((samples) => `${Math.round(1_000 * quantile(samples, 0.5))} µs`);
+    yield { what: `a payload of ${bytes} bytes: encrypt, decrypt`, figures: both.join(", "), goal: "" };
+  }
+}
+
 async function* cycles(product: Product): AsyncGenerator<Row> {
   const [some, many] = [foldTimes(10_000), foldTimes(100_000)];
   const figures = `${ms(many.fold)}, ${(many.fold / some.fold).toFixed(1)} × that of 10,000`;
@@ -234,6 +243,7 @@ export const PARTS: ReadonlyMap<string, Part> = new Map<string, Part>([
   ["cancel", cancel],
   ["sub-agents", subAgents],
   ["sandbox", sandbox],
+  ["payloads", payloads],
   ["cycles", cycles],
   ["deltas", deltas],
   ["crash", crash],

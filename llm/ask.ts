@@ -75,7 +75,11 @@ export async function ask(asking: Asking): Promise<LlmOutcome> {
     upstream.abort();
     const { usage } = response;
     if (isAborted()) return { kind: "aborted", usage };
-    return { kind: "failed", usage, ...(watchdog.stalled ? stalled(stallMs) : classify(error)) };
+    return {
+      kind: "failed",
+      usage,
+      ...(watchdog.stalled ? stalled(stallMs) : classify(error, client.apiKey)),
+    };
   } finally {
     watchdog.stop();
     signal.removeEventListener("abort", close);

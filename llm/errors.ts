@@ -23,12 +23,16 @@ const OUT_OF_CREDIT = /quota|billing|credit balance|(spend|usage) limit/i;
 /** Such a limit passes by itself, whatever else its message mentions. */
 const PER_MINUTE = /per[- ]minute/i;
 
-/** Classifies the error that ended a request to the provider. */
-export function classify(error: unknown): Failure {
+/**
+ * Classifies the error that ended a request to the provider.
+ *
+ * @param apiKey of the request: a provider, or a proxy before it, may repeat it in its error
+ */
+export function classify(error: unknown, apiKey: string | null = null): Failure {
   const tooMuch = causesOf(error).find((cause) => cause instanceof TooMuch);
   if (tooMuch !== undefined) return failure("unknown", tooMuch.message, false);
   if (error instanceof APIConnectionError) return unreachable(error);
-  if (error instanceof APIError) return classifyAnswer(error as APIError);
+  if (error instanceof APIError) return classifyAnswer(error as APIError, apiKey);
   if (error instanceof BrokenStream || error instanceof SyntaxError) {
     return failure("network", "The model's provider sent an answer that could not be read.", true);
   }
@@ -50,9 +54,9 @@ export function classify(error: unknown): Failure {
   );
 }
 
-function classifyAnswer(error: APIError): Failure {
+function classifyAnswer(error: APIError, apiKey: string | null): Failure {
   const retryAfterMs = retryAfter(error.headers?.get("retry-after") ?? null);
-  const failed = byTypeOrStatus(error, detailOf(error), tryAgain(retryAfterMs));
+  const failed = byTypeOrStatus(error, detailOf(error, apiKey), tryAgain(retryAfterMs));
   const forbidden = error.headers?.get("x-should-retry") === "false";
   return { ...failed, retryable: failed.retryable && !forbidden, retryAfterMs };
 }
@@ -152,14 +156,17 @@ function causesOf(error: unknown): Error[] {
 }
 
 /** The provider's own words, if they are fit to be shown. */
-function detailOf(error: APIError): string {
+function detailOf(error: APIError, apiKey: string | null): string {
   const words = error.apiMessage;
   if (typeof words !== "string" || /<\/?[a-z!]/i.test(words)) return "";
-  const line = words
-    .replace(/sk-[\w-]+/g, "sk-…")
-    .replace(/\s+/g, " ")
-    .trim();
+  const line = withoutKeys(words, apiKey).replace(/\s+/g, " ").trim();
   return line.length > 300 ? `${line.slice(0, 300)}…` : line;
+}
+
+/** The text without this key, and without any other that can be told by its beginning. */
+export function withoutKeys(text: string, apiKey: string | null): string {
+  const forms = apiKey === null || apiKey === "" ? [] : [JSON.stringify(apiKey).slice(1, -1), apiKey];
+  return forms.reduce((rest, form) => rest.replaceAll(form, "…"), text).replace(/sk-[\w-]+/g, "sk-…");
 }
 
 const because = (detail: string): string =>

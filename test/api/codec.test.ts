@@ -1,4 +1,4 @@
-/** The codec server for Temporal's command line: and Web UI: it encrypts for one conversation, decrypts for all, and only with the token. */
+/** The codec server for Temporal's command line and Web UI: it encrypts for one conversation, and decrypts for all, with the token. */
 import { expect, test } from "vitest";
 import { PayloadEncryption } from "../../protocol/payload-encryption.ts";
 import { startApi } from "./support.ts";

@@ -69,6 +69,7 @@ test("/openapi.json has every route of the contract", () => {
       "GET /api/conversations/{id}/events",
       "POST /api/conversations/{id}/codec/encode",
       "POST /api/conversations/{id}/codec/decode",
+      "POST /api/codec/decode",
       "GET /api/events",
       "GET /api/stream",
       "POST /api/stream/{streamId}",

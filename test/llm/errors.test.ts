@@ -33,6 +33,15 @@ describe("REQ-BED-006: the kind of an error and whether a retry can help", () =>
     expect(classify(answered(status, { type }))).toMatchObject({ errorKind, retryable });
   });
 
+  test.each([`key"\\of-a-gateway`, "sk-ant-of-the-provider"])("an error never repeats the key %s", (key) => {
+    const message = `Not with ${key}, that is ${JSON.stringify({ key })}.`;
+    for (const status of [400, 403, 404]) {
+      const shown = classify(answered(status, { message }), key).message;
+      expect(shown).toContain("Not with");
+      expect(shown).not.toMatch(/of-a-gateway|of-the-provider/);
+    }
+  });
+
   test.each([
     "prompt is too long: 210000 tokens > 200000 maximum",
     "input length and `max_tokens` exceed context limit: 190000 + 64000 > 200000",

@@ -66,7 +66,7 @@ async function control(): Promise<ChildProcess> {
     stdio: ["ignore", "pipe", "ignore"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
-  if (child.stdout !== null) await once(child.stdout, "data");
+  await once(child.stdout, "data");
   return child;
 }
 

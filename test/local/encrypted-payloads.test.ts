@@ -247,6 +247,34 @@ test("a copy of another input removes nothing and ends nothing", { timeout: SLOW
   await eventually("the notes", async () => (await talk.messages()).length === 2);
 });
 
+test("nothing that was said, done or failed is in clear in Temporal", { timeout: SLOW }, async () => {
+  const talk = await Talk.open(product);
+  onTestFinished(() => talk.close());
+  const word = randomUUID();
+  const answers = [say(toolCall("bash", { command: `echo ${word}; false` })), say(`The word is ${word}.`)];
+  const idle = talk.nextState("idle");
+  // The first line is the title, which is a search attribute.
+  await talk.send(`go ${product.model.script(randomUUID(), answers)}\nThe word: ${word}`);
+  await idle;
+  expect(JSON.stringify(await talk.messages()).split(word).length).toBeGreaterThan(3);
+
+  const history = JSON.stringify(
+    await product.temporal.workflow.getHandle(talk.id).fetchHistory(),
+    // Bytes are in base64 here.
+    (_, value: unknown) =>
+      typeof value === "string" ? `${value} ${Buffer.from(value, "base64").toString("latin1")}` : value,
+  );
+  expect(history).toContain("binary/encrypted");
+  expect(history).not.toContain(word);
+  const folder = join(product.dataDir, "temporal");
+  for (const file of readdirSync(folder))
+    expect(readFileSync(join(folder, file)).includes(word), file).toBe(false);
+
+  const { failureConverter, payloadConverter } = product.temporal.options.loadedDataConverter;
+  const { message, stackTrace } = failureConverter.errorToFailure(new Error(word), payloadConverter);
+  expect(`${String(message)} ${String(stackTrace)}`).not.toContain(word);
+});
+
 describe("an operator", () => {
   const temporal = async (...args: readonly string[]): Promise<string> => {
     const address = ["--address", product.temporalAddress];

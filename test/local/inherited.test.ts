@@ -66,6 +66,15 @@ function contentsOf(file: string): string {
   }
 }
 
+/** None where the process has closed them to this user. */
+function descriptorsOf(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`);
+  } catch {
+    return [];
+  }
+}
+
 async function post(path: string, body: object): Promise<void> {
   const url = `${product.url}/api/conversations${path}`;
   const response = await fetch(url, { method: "POST", headers: HEADERS, body: JSON.stringify(body) });
@@ -120,7 +129,7 @@ test("no secret is written to the data folder", () => {
 
 test("no process has a file open that the shell left open", () => {
   for (const { pid, line } of processes()) {
-    const open = readdirSync(`/proc/${pid}/fd`).map((fd) => {
+    const open = descriptorsOf(pid).map((fd) => {
       try {
         return readlinkSync(`/proc/${pid}/fd/${fd}`);
       } catch {

@@ -228,7 +228,10 @@ async function start(env: NodeJS.ProcessEnv): Promise<Product> {
   return product;
 }
 
-test(
+/** The processes close their files to others (local/closed-memory.mjs): only root sees which port is whose. */
+const seesPorts = process.getuid?.() === 0;
+
+test.skipIf(!seesPorts)(
   "no web page gets an order through any port, and an unlisted port fails this test",
   async () => {
     const product = await start({ TEMPORAL_UI: "true" });

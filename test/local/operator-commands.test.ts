@@ -67,7 +67,12 @@ beforeAll(async () => {
 }, SLOW);
 afterAll(() => product.stop(), SLOW);
 
-type Settings = { readonly TEMPORAL_ADDRESS: string; readonly api: string; readonly API_TOKEN?: string };
+type Settings = {
+  readonly TEMPORAL_ADDRESS: string;
+  readonly api: string;
+  readonly API_TOKEN?: string;
+  readonly since?: string;
+};
 
 /** Runs a command with what the page says that it needs in the environment. Returns what it prints. */
 async function run(command: string, id: string, settings?: Settings): Promise<string> {
@@ -419,18 +424,27 @@ test(
   SLOW,
 );
 
-// Last, because it ends the workflows of all conversations.
+// Last, because they end the workflows of all conversations.
 describe("docs/security.md", () => {
-  test("has one command for Temporal", () => expect(ofSecurity).toHaveLength(1));
+  test("has two commands for Temporal", () => expect(ofSecurity).toHaveLength(2));
 
-  test.each(ofSecurity)(
-    "%s",
-    async (command) => {
-      expect(command).toMatch(/^temporal workflow terminate --query/);
+  test(
+    "counts the runs that began before a key was made the first, and ends them",
+    async () => {
+      const [count = "", end = ""] = ofSecurity;
+      expect(end).toMatch(/^temporal workflow terminate --query/);
       const talk = await working();
-      await run(command, "");
+      const { temporalAddress: TEMPORAL_ADDRESS, url: api } = product;
+      const settings = (since: Date) => ({ TEMPORAL_ADDRESS, api, since: since.toISOString() });
+      const counted = async (since: Date) =>
+        Number(/Total: (\d+)/.exec(await run(count, "", settings(since)))?.[1]);
+      expect(await counted(new Date(0))).toBe(0);
+      const since = new Date();
+      await eventually("the count", async () => (await counted(since)) > 0, SLOW);
+      await run(end, "", settings(since));
       const handle = product.temporal.workflow.getHandle(talk.id);
       await eventually("its end", async () => (await handle.describe()).status.name === "TERMINATED", SLOW);
+      await eventually("no run of before", async () => (await counted(since)) === 0, SLOW);
       await talk.send("go on");
       await saysSoon(talk, "Next.");
     },

@@ -1,7 +1,10 @@
 /** Temporal's Web UI, which TEMPORAL_UI switches on, behind the checks of the API. */
+import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
+import { chromium } from "playwright-core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createAccess } from "../../api/access/access.ts";
 import { freePort } from "../../local/ports.ts";
@@ -10,8 +13,10 @@ import { digestOfToken, type Role } from "../../protocol/access.ts";
 import { portsOf } from "../support/ports.ts";
 import { familyOf } from "../support/processes.ts";
 import { startProduct } from "../support/product.ts";
+import { findChromium, QUIET } from "../web/chromium.ts";
 
 const SLOW = 180_000;
+const program = findChromium();
 const TOKEN = "t:0ken";
 const KEY = new Uint8Array(32).fill(5);
 const basic = (password: string): string => `Basic ${Buffer.from(`anybody:${password}`).toString("base64")}`;
@@ -67,6 +72,45 @@ test(
 
     const bearer = await get("/", {}, `Bearer ${TOKEN}`);
     expect(bearer.response.status).toBe(200);
+  },
+  SLOW,
+);
+
+test.skipIf(program === null)(
+  "its page shows in clear what conversations have, and only to who has the token",
+  async () => {
+    const product = await startProduct({ env: { TEMPORAL_UI: "true", API_TOKEN: TOKEN } });
+    onTestFinished(() => product.stop());
+    const url = product.temporalUiUrl ?? "";
+    const ask = (body: object) =>
+      fetch(`${product.url}/api/conversations`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${TOKEN}` },
+        body: JSON.stringify(body),
+      });
+    const [id, text] = [randomUUID(), `the words ${randomUUID()}`];
+    expect((await ask({ id, cwd: product.cwd, title: "A title", message: { text } })).status).toBe(201);
+    const payloads = JSON.stringify(
+      historyToJSON(await product.temporal.workflow.getHandle(id).fetchHistory()),
+    );
+    expect(payloads).toContain(Buffer.from("binary/encrypted").toString("base64"));
+    expect(Buffer.from(payloads).toString()).not.toContain(Buffer.from(text).toString("base64").slice(4, -4));
+
+    const browser = await chromium.launch({ executablePath: program ?? "", args: [...QUIET] });
+    onTestFinished(() => browser.close());
+    const context = await browser.newContext({ httpCredentials: { username: "anybody", password: TOKEN } });
+    const page = await context.newPage();
+    const { runId } = await product.temporal.workflow.getHandle(id).describe();
+    await page.goto(`${url}/namespaces/default/workflows/${id}/${runId}/history`);
+    // The input of the workflow has the directory, as JSON.
+    await page.getByText(product.cwd).first().waitFor({ state: "attached", timeout: 30_000 });
+
+    const stranger = await fetch(`${url}/api/codec/decode`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ payloads: [] }),
+    });
+    expect(stranger.status).toBe(401);
   },
   SLOW,
 );

@@ -58,10 +58,11 @@ const WAYS: Readonly<Record<string, Way>> = {
        const sql = postgres({ ...options, user: url.username, database: url.pathname.slice(1) });
        await sql\`update conversations set mode = mode\`;`,
     ),
-  "the worker's environment": (product) =>
-    `tr '\\0' '\\n' < /proc/${product.pidOf("worker")}/environ | grep -q TEMPORAL_ADDRESS && echo SUCCESS`,
-  "the worker's memory": (product) => `head -c 0 /proc/${product.pidOf("worker")}/mem && echo SUCCESS`,
-  "the worker's files": (product) => `ls -l /proc/${product.pidOf("worker")}/fd/0 && echo SUCCESS`,
+  // The worker closes these to every program of its user; Temporal's server does not.
+  "the server's environment": (product) =>
+    `tr '\\0' '\\n' < /proc/${product.pidOf("temporal")}/environ | grep -q GOGC && echo SUCCESS`,
+  "the server's memory": (product) => `head -c 0 /proc/${product.pidOf("temporal")}/mem && echo SUCCESS`,
+  "the server's files": (product) => `ls -l /proc/${product.pidOf("temporal")}/fd/0 && echo SUCCESS`,
   ...Object.fromEntries(
     (["worker", "api", "postgres", "temporal"] as const).map((name): [string, Way] => [
       `a signal to ${name}`,

@@ -189,7 +189,7 @@ function spawnProduct(
     user,
     isTerminal,
     inherits = new Map<number, string>(),
-  }: Pick<ProductOptions, "user" | "isTerminal" | "inherits">,
+  }: { readonly [K in "user" | "isTerminal" | "inherits"]: ProductOptions[K] | undefined },
 ): ChildProcess {
   const open = new Map([...inherits].map(([at, file]) => [at, openSync(file, "r")]));
   const above = Array.from(

@@ -213,3 +213,24 @@ test("a sub-agent's title is its task from the start, and it writes none itself"
   held.release();
   await family.parent.untilState("idle");
 });
+
+test("with TITLES_IN_TEMPORAL=false no list has a title, also not of sub-agents", async () => {
+  const hiding = await startSystem({ env: { TITLES_IN_TEMPORAL: "false" } });
+  const hidden = await TestConversation.open(hiding);
+  const agents = [toolCall("spawn_agents", { tasks: [{ task: "A task" }] })];
+  const tag = hiding.model.script(randomUUID(), [say(...agents), say("Done.")]);
+  await hidden.send(`go ${tag}`);
+  await hidden.untilState("idle");
+  const attributesOf = async (query: string) => {
+    const found: string[][] = [];
+    for await (const { typedSearchAttributes } of hiding.temporal.workflow.list({ query }))
+      found.push(typedSearchAttributes.getAll().map(({ key }) => key.name));
+    return found;
+  };
+  const query = `TaskQueue = "${hiding.config.taskQueue}"`;
+  await expect.poll(async () => (await attributesOf(query)).length).toBe(2);
+  for (const names of await attributesOf(query)) {
+    expect(names).toContain("status");
+    expect(names).not.toContain("title");
+  }
+});
