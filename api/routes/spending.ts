@@ -1,6 +1,5 @@
 /** Owns: the route that says what was spent today, and the limits. */
 import { createRoute } from "@hono/zod-openapi";
-import { needs } from "../access/roles.ts";
 import { readSums } from "../../db/spending.ts";
 import { dayOf, viewSpent } from "../../protocol/spending.ts";
 import { needs } from "../access/roles.ts";
