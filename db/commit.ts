@@ -54,7 +54,7 @@ export type LastRead = Pick<Message, "id" | "sequence">;
 export type WantedSums = { readonly conversation: boolean; readonly day: string | null };
 
 /** Those that were asked for; the others are null. */
-export type FoundSums = { readonly [K in keyof Sums]: Sums[K] | null };
+type FoundSums = { readonly [K in keyof Sums]: Sums[K] | null };
 
 /**
  * The same, and in the same round trip reads the messages after `lastRead`, ascending, for the activity that is about

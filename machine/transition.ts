@@ -99,13 +99,11 @@ function apply(draft: Draft, event: Event): Rejection | null {
 }
 
 /**
- * Charges for a request that has ended, in whichever way. The state waits for each request once, so each is charged
- * once.
+ * Charges for a request that has ended, in whichever way. A state waits for each request once. An outcome for which it
+ * does not wait changes nothing, so that its charge goes with the draft.
  */
 function charge(draft: Draft, event: Event): void {
   if (event.kind !== "llm_response" && event.kind !== "llm_failed" && event.kind !== "llm_lost") return;
-  const { state } = draft;
-  if (!awaitsRequest(state, event.requestId) && !stopsRequest(state, event.requestId)) return;
   const charged = chargeIn(event);
   if (charged !== null) draft.charge(charged);
 }
