@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
-import { dataConverterOf } from "../protocol/payload-signature.ts";
+import { dataConverterOf } from "../protocol/payload-encryption.ts";
 import { startTeam, type Team } from "../test/operations/team.ts";
 import { Journal } from "./journal.ts";
 import type { Size } from "./plan.ts";
@@ -75,7 +75,7 @@ async function perform(
   const scene: Scene = {
     product: {
       ...{ url: team.url, databaseUrl: team.databaseUrl, model: team.model, cwd: places.cwd },
-      temporal: new Client({ connection, dataConverter: dataConverterOf(team.payloadKey) }),
+      temporal: new Client({ connection, dataConverter: dataConverterOf([team.payloadKey]) }),
       toolHosts: [team.hosts[0].name, team.hosts[1].name],
       ended: ended.signal,
     },

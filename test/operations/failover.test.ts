@@ -9,7 +9,7 @@ import { checkAccepted, checkEvents, checkHeard, checkLedger } from "../../chaos
 import { directiveText, doneWith, SCRIPT } from "../../chaos/model.ts";
 import { placesIn, scriptFor } from "../../chaos/stage.ts";
 import { openClient, openDatabase, type Database } from "../../db/connect.ts";
-import { dataConverterOf } from "../../protocol/payload-signature.ts";
+import { dataConverterOf } from "../../protocol/payload-encryption.ts";
 import type { Served } from "../support/product.ts";
 import { Talk } from "../support/talk.ts";
 import { until } from "../support/waiting.ts";
@@ -43,7 +43,7 @@ describe.skipIf(!isTeamPossible).each(KINDS)("$what", ({ oneDatabase }) => {
     ends.push(() => ended.abort());
     served = {
       ...{ url: team.url, databaseUrl: team.databaseUrl, model: team.model, cwd: team.cwd },
-      temporal: new Client({ connection, dataConverter: dataConverterOf(team.payloadKey) }),
+      temporal: new Client({ connection, dataConverter: dataConverterOf([team.payloadKey]) }),
       toolHosts: [team.hosts[0].name, team.hosts[1].name],
       ended: ended.signal,
     };
