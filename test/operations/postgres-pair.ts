@@ -85,10 +85,6 @@ export class PostgresPair {
     return { port: member.port, pid: postgres.pid };
   }
 
-  get hasStandby(): boolean {
-    return this.#standby !== null;
-  }
-
   /**
    * The standby hears nothing more for `lagMs` milliseconds. Then the primary dies by `kill -9`, and the standby is
    * promoted. The new primary has no standby, and answers a commit when it alone has it.
