@@ -117,3 +117,25 @@ test("a pool and a listener go on with the standby that was promoted, also behin
   }
   await pair.buildStandby();
 }, 60_000);
+
+test("with an asynchronous standby, what was answered last is lost", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "bedrock-pair-"));
+  const careless = await PostgresPair.start(join(folder, "postgres"), { synchronous: false });
+  const db = openDatabase(urlOf(...careless.ports));
+  onTestFinished(async () => {
+    await db.close();
+    await careless.stop();
+    await rm(folder, { recursive: true, force: true });
+  }, 60_000);
+  await db.sql`create table written (n int)`;
+  const answered: number[] = [];
+  const failing = careless.failOver(500);
+  for (let n = 0; (await failureOf(db.sql`insert into written values (${n})`)) === null; n++)
+    answered.push(n);
+  await failing;
+  const rows = await expect
+    .poll(async () => db.sql<{ n: number }[]>`select n from written`.catch(() => null), { timeout: 10_000 })
+    .not.toBeNull()
+    .then(() => db.sql<{ n: number }[]>`select n from written`);
+  expect(rows.length).toBeLessThan(answered.length);
+}, 60_000);

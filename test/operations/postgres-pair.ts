@@ -8,7 +8,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { openClient } from "../../db/connect.ts";
 import { freePort } from "../../local/ports.ts";
 import { startPostgres, type RunningPostgres } from "../../local/postgres.ts";
-import { familyOf, isDead } from "../support/processes.ts";
+import { identify, isRunning } from "../../local/process-identity.ts";
+import { familyOf } from "../support/processes.ts";
 import { startProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/waiting.ts";
 
@@ -84,10 +85,6 @@ export class PostgresPair {
     return { port: member.port, pid: postgres.pid };
   }
 
-  get hasStandby(): boolean {
-    return this.#standby !== null;
-  }
-
   /**
    * The standby hears nothing more for `lagMs` milliseconds. Then the primary dies by `kill -9`, and the standby is
    * promoted. The new primary has no standby, and answers a commit when it alone has it.
@@ -108,9 +105,10 @@ export class PostgresPair {
   /** Resolves when no process of it is left: the old primary answers nobody when the new one begins. */
   async killPrimary(): Promise<void> {
     const { pid } = this.#primary.postgres;
-    const family = familyOf(pid);
+    // An id alone may be another process's soon.
+    const family = familyOf(pid).flatMap((each) => identify(each) ?? []);
     process.kill(pid, "SIGKILL");
-    await until(() => family.every(isDead));
+    await until(() => !family.some(isRunning));
   }
 
   /** Commits wait until there is a standby again. */

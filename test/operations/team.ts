@@ -69,7 +69,7 @@ export type TeamOptions = {
   readonly root?: string;
   /** Gets what APIs and workers write to stderr; our own stderr unless given. */
   readonly log?: string;
-  /** null: the APIs ask for none. */
+  /** null: the APIs ask for none, and let everybody do everything. */
   readonly token?: string | null;
   /** false: the standby of Postgres may be behind what was answered. */
   readonly synchronous?: boolean;
@@ -171,7 +171,7 @@ async function start(
     const port = await freePort();
     const env = {
       ...near,
-      ...(token === null ? {} : { API_TOKEN: token }),
+      ...(token === null ? { ANONYMOUS_ROLE: "admin" } : { API_TOKEN: token }),
       ...{ PORT: String(port), SCRIPTED_MODEL: "0", DATA_DIR: join(dir, `api-${port}`) },
       ...{ TOOL_HOST: names[0], TOOL_HOSTS: names[1] },
     };
