@@ -80,12 +80,8 @@ export type Config = {
   readonly workerRoles: ReadonlySet<WorkerRole>;
   /** For how many seconds a worker that is told to end lets what it does go on. */
   readonly workerDrainSeconds: number;
-  /** Of a worker of conversations or requests: its version for Worker Versioning; null: it has none. */
-  readonly workerVersion: {
-    readonly deployment: string;
-    /** null: named after the workflows' sources. */
-    readonly build: string | null;
-  } | null;
+  /** Of a worker of conversations or requests; null: it has none. `build` null: by the workflows' sources. */
+  readonly workerVersion: { readonly deployment: string; readonly build: string | null } | null;
   readonly logLevel: LogLevel;
   /** null: text at a terminal, else JSON. */
   readonly logFormat: LogFormat | null;
@@ -174,10 +170,9 @@ export function loadConfig(env: Env): Config {
     toolHosts: [...new Set([toolHost, ...e.TOOL_HOSTS])],
     workerRoles: e.WORKER_ROLES,
     workerDrainSeconds: e.WORKER_DRAIN_SECONDS,
-    workerVersion:
-      e.WORKER_DEPLOYMENT === undefined
-        ? null
-        : { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null },
+    workerVersion: e.WORKER_DEPLOYMENT
+      ? { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null }
+      : null,
     logLevel: e.LOG_LEVEL,
     logFormat: e.LOG_FORMAT ?? null,
     metrics: e.METRICS_PORT === undefined ? null : { host: e.METRICS_HOST, port: e.METRICS_PORT },
