@@ -293,11 +293,10 @@ const name = (key: string) => {
   return z.string().regex(/^[\w.:/@-]{1,200}$/, { error });
 };
 
-/** The server joins the two parts of a version with a colon, in older interfaces with a dot. */
-const versionPart = (key: string, more: "" | ".") => {
-  const error = sentence(key, `a name of at most 100 letters, digits and ${more}_-`);
-  return z.string().regex(more === "" ? /^[A-Za-z0-9][\w-]{0,99}$/ : /^[A-Za-z0-9][\w.-]{0,99}$/, { error });
-};
+/** The server joins the two parts of a version with a colon or a dot: the first part has neither. */
+const versionPart = (key: string, form: RegExp) =>
+  z.string().regex(form, { error: sentence(key, "a name of at most 100 letters, digits and _-") });
+
 const host = (key: string) =>
   z.string().regex(/^[\w.:[\]-]+$/, { error: sentence(key, "an address or a host name") });
 
@@ -374,8 +373,8 @@ const schema = z.object({
   TOOL_HOSTS: list.pipe(z.array(name("TOOL_HOSTS"))).default([]),
   WORKER_ROLES: roles("WORKER_ROLES").default(new Set(WORKER_ROLES)),
   WORKER_DRAIN_SECONDS: integer("WORKER_DRAIN_SECONDS", 1, 86_400).default(1),
-  WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", "").optional(),
-  WORKER_BUILD: versionPart("WORKER_BUILD", ".").optional(),
+  WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", /^[A-Za-z0-9][\w-]{0,99}$/).optional(),
+  WORKER_BUILD: versionPart("WORKER_BUILD", /^[A-Za-z0-9][\w.-]{0,99}$/).optional(),
   LOG_LEVEL: z
     .enum(LOG_LEVELS, { error: sentence("LOG_LEVEL", `one of ${LOG_LEVELS.join(", ")}`) })
     .default("info"),
