@@ -80,12 +80,8 @@ export type Config = {
   readonly workerRoles: ReadonlySet<WorkerRole>;
   /** For how many seconds a worker that is told to end lets what it does go on. */
   readonly workerDrainSeconds: number;
-  /** Of a worker of conversations or requests: its version for Worker Versioning; null: it has none. */
-  readonly workerVersion: {
-    readonly deployment: string;
-    /** null: named after the workflows' sources. */
-    readonly build: string | null;
-  } | null;
+  /** Of a worker of conversations or requests; null: it has none. `build` null: by the workflows' sources. */
+  readonly workerVersion: { readonly deployment: string; readonly build: string | null } | null;
   readonly logLevel: LogLevel;
   /** null: text at a terminal, else JSON. */
   readonly logFormat: LogFormat | null;
@@ -174,10 +170,9 @@ export function loadConfig(env: Env): Config {
     toolHosts: [...new Set([toolHost, ...e.TOOL_HOSTS])],
     workerRoles: e.WORKER_ROLES,
     workerDrainSeconds: e.WORKER_DRAIN_SECONDS,
-    workerVersion:
-      e.WORKER_DEPLOYMENT === undefined
-        ? null
-        : { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null },
+    workerVersion: e.WORKER_DEPLOYMENT
+      ? { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null }
+      : null,
     logLevel: e.LOG_LEVEL,
     logFormat: e.LOG_FORMAT ?? null,
     metrics: e.METRICS_PORT === undefined ? null : { host: e.METRICS_HOST, port: e.METRICS_PORT },
@@ -298,11 +293,10 @@ const name = (key: string) => {
   return z.string().regex(/^[\w.:/@-]{1,200}$/, { error });
 };
 
-/** The server joins the two parts of a version with a colon, in older interfaces with a dot. */
-const versionPart = (key: string, more: "" | ".") => {
-  const error = sentence(key, `a name of at most 100 letters, digits and ${more}_-`);
-  return z.string().regex(more === "" ? /^[A-Za-z0-9][\w-]{0,99}$/ : /^[A-Za-z0-9][\w.-]{0,99}$/, { error });
-};
+/** The server joins the two parts of a version with a colon or a dot: the first part has neither. */
+const versionPart = (key: string, form: RegExp) =>
+  z.string().regex(form, { error: sentence(key, "a name of at most 100 letters, digits and _-") });
+
 const host = (key: string) =>
   z.string().regex(/^[\w.:[\]-]+$/, { error: sentence(key, "an address or a host name") });
 
@@ -379,8 +373,8 @@ const schema = z.object({
   TOOL_HOSTS: list.pipe(z.array(name("TOOL_HOSTS"))).default([]),
   WORKER_ROLES: roles("WORKER_ROLES").default(new Set(WORKER_ROLES)),
   WORKER_DRAIN_SECONDS: integer("WORKER_DRAIN_SECONDS", 1, 86_400).default(1),
-  WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", "").optional(),
-  WORKER_BUILD: versionPart("WORKER_BUILD", ".").optional(),
+  WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", /^[A-Za-z0-9][\w-]{0,99}$/).optional(),
+  WORKER_BUILD: versionPart("WORKER_BUILD", /^[A-Za-z0-9][\w.-]{0,99}$/).optional(),
   LOG_LEVEL: z
     .enum(LOG_LEVELS, { error: sentence("LOG_LEVEL", `one of ${LOG_LEVELS.join(", ")}`) })
     .default("info"),

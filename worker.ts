@@ -281,7 +281,9 @@ async function work(config: ServiceConfig): Promise<void> {
   const worker = await startWorker(config, bundle, { metrics, log });
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
-  log.info(`worker ready: ${sayRoles(config)}${worker.version === null ? "" : `; version ${worker.version}`}`);
+  log.info(
+    `worker ready: ${sayRoles(config)}${worker.version === null ? "" : `; version ${worker.version}`}`,
+  );
   // Activities that need the sandbox wait for the same probe; polling does not wait for it.
   if (config.workerRoles.has("tools")) await warnOfSandbox(log);
   try {

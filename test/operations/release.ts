@@ -60,7 +60,6 @@ function theCommand(has: string): string {
 
 /** What the page says to do, in the direction that it has. */
 export const page = {
-  all: COMMANDS,
   migrate: theCommand("db/main.ts"),
   toolHost: theCommand("WORKER_ROLES=tools"),
   first: theCommand("WORKER_BUILD=1"),
@@ -70,6 +69,9 @@ export const page = {
   move: theCommand("moveToCurrentVersion"),
   giveUp: theCommand("workflow terminate"),
 } as const;
+
+const unknown = COMMANDS.filter((command) => !Object.values<string>(page).includes(command));
+if (unknown.length > 0) throw new Error(`No test runs this command of the page: ${unknown.join("; ")}`);
 
 /** The command of the way back: the builds are exchanged. */
 export const reversed = (command: string): string =>

@@ -3,6 +3,8 @@
  * losing a turn"): what stands still, and the ways on.
  */
 import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, describe, expect, inject, test } from "vitest";
 import { say, toolCall } from "../../local/scripted/script.ts";
 import { startTemporal } from "../../local/temporal/server.ts";
@@ -38,10 +40,14 @@ const next = await makeNextRelease(defer);
 
 const command = (text: string) => say(toolCall("bash", { command: text }));
 
+/** Its first call waits for this. */
+const letGoOn = (id: string): void => writeFileSync(join(cwd, id), "");
+
 /** A conversation that runs its first call. */
 async function busy(...answers: readonly ReturnType<typeof say>[]): Promise<string> {
   const id = await person.create();
-  await person.say(id, { text: `go ${model.script(id, [command("sleep 3; echo first"), ...answers])}` });
+  const waiting = command(`until [ -e ${join(cwd, id)} ]; do sleep 0.05; done; echo first`);
+  await person.say(id, { text: `go ${model.script(id, [waiting, ...answers])}` });
   await person.untilState(id, "tool_executing");
   return id;
 }
@@ -76,6 +82,7 @@ describe("old workers that are ended too early", () => {
   test("an old worker is started again: a turn goes on where it was", { timeout: SLOW }, async () => {
     const id = await busy(command("echo second"), say("Done."));
     await endTooEarly();
+    letGoOn(id);
     old = await operator.start(page.first, ROOT);
     await person.untilState(id, "idle");
     const said = await saidBy(id);
@@ -94,15 +101,19 @@ describe("old workers that are ended too early", () => {
       const asked = await busy(say("After the message."));
       const parent = await person.create();
       const tasks = [
-        { script: [command("sleep 3"), say(toolCall("submit_result", { result: "Found.", success: true }))] },
+        {
+          script: [command("sleep 60"), say(toolCall("submit_result", { result: "Found.", success: true }))],
+        },
       ];
       await person.say(parent, {
         text: `go ${model.script(parent, [say(spawning(system, tasks).call), say("After the sub-agents.")])}`,
       });
       await person.untilState(parent, "awaiting_sub_agents");
-      const givenUp = [await person.create(), await busy(say("After all."))];
+      const idle = await person.create();
+      const atWork = await busy(say("After all."));
       const fromRest = `go ${model.script(resting, [say("From rest.")])}`;
       await endTooEarly();
+      for (const id of [stopped, asked, atWork]) letGoOn(id);
 
       await Promise.all([
         insist(at(resting, "/messages"), { id: randomUUID(), text: fromRest }),
@@ -123,13 +134,12 @@ describe("old workers that are ended too early", () => {
 
       // The command of the page is for those to whom nobody writes.
       await operator.run(page.giveUp);
-      const [idle = "", atWork = ""] = givenUp;
       await person.say(idle, { text: `go ${model.script(idle, [say("All the same.")])}` });
       await person.untilState(idle, "idle");
       expect(await saidBy(idle)).toContain("All the same.");
       await person.order("POST", at(atWork, "/cancel"), {});
       await person.untilState(atWork, "idle");
-      for (const id of [resting, stopped, asked, parent, ...givenUp])
+      for (const id of [resting, stopped, asked, parent, idle, atWork])
         expect(await buildsOf(system.temporal, id), id).toEqual(["2"]);
     },
   );

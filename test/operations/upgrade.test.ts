@@ -169,7 +169,7 @@ describe("an upgrade", () => {
   beforeAll(async () => {
     await operator.run(page.migrate);
     [tools, old] = await Promise.all([operator.start(page.toolHost, ROOT), operator.start(page.first, ROOT)]);
-  });
+  }, SLOW);
 
   const readiness = async (): Promise<string> => {
     const response = await requests.get("/readyz");
