@@ -64,6 +64,7 @@ test("/openapi.json has every route of the contract", () => {
       "POST /api/conversations/{id}/queue/release",
       "POST /api/conversations/{id}/continuation",
       "GET /api/conversations/{id}/cycles",
+      "GET /api/conversations/{id}/cycles/{cycleId}/trace",
       "GET /api/conversations/{id}/children",
       "GET /api/conversations/{id}/images/{hash}",
       "GET /api/conversations/{id}/events",
