@@ -11,6 +11,8 @@ import { DEFAULT_MODEL, type ModelFacts, SCRIPTED_MODEL } from "./llm/models.ts"
 import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { MAX_TIMEOUT_SECONDS } from "./machine/control-tools.ts";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "./observability/log-settings.ts";
+import { digestOfToken, ROLES, type Role } from "./protocol/access.ts";
+import type { SpendingLimits } from "./protocol/spending.ts";
 import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -39,6 +41,7 @@ export type Config = {
   readonly llmStallMs: number;
   /** The time limit of a sub-agent whose task sets none. */
   readonly subAgentTimeoutSeconds: number;
+  readonly spendingLimits: SpendingLimits;
   /** null: `npm start` brings its own Postgres. */
   readonly databaseUrl: string | null;
   /** `host:port`; null: `npm start` brings its own server. */
@@ -48,11 +51,20 @@ export type Config = {
   /** 0: any free port. */
   readonly port: number;
   /**
-   * The key that signs payloads. null: `npm start` with its own server makes its own key; otherwise nothing is signed.
+   * The keys of payloads: the first encrypts, all decrypt. None: `npm start` with its own server makes its own key;
+   * otherwise nothing is encrypted.
    */
-  readonly payloadKey: Uint8Array | null;
-  /** null only on a loopback `host`. */
+  readonly payloadKeys: readonly Uint8Array[];
+  /** Titles are search attributes in Temporal, where they stand in clear. */
+  readonly titlesInTemporal: boolean;
+  /** The owner's token, which may do everything. null: see `ownerTokenDigest`. */
   readonly apiToken: string | null;
+  /** Of the owner's token: of `apiToken`, or of the one that `npm start` has made. null: there is none. */
+  readonly ownerTokenDigest: string | null;
+  /** Absolute path of a file with more tokens; null: there is none. */
+  readonly apiTokensFile: string | null;
+  /** What callers without a token may do; null: nothing. Not null only on a loopback `host`. */
+  readonly anonymousRole: Role | null;
   /** Absolute path of everything that survives a restart of `npm start`. */
   readonly dataDir: string;
   readonly restartPolicy: RestartPolicy;
@@ -77,6 +89,14 @@ export type Config = {
   readonly collector: {
     readonly endpoint: string;
     readonly headers: Readonly<Record<string, string>>;
+  } | null;
+  /** For how many seconds a worker that is told to end lets what it does go on. */
+  readonly workerDrainSeconds: number;
+  /** Of a worker of conversations or requests: its version for Worker Versioning; null: it has none. */
+  readonly workerVersion: {
+    readonly deployment: string;
+    /** null: named after the workflows' sources. */
+    readonly build: string | null;
   } | null;
 };
 
@@ -107,9 +127,12 @@ export function loadConfig(env: Env): Config {
   const parsed = schema.safeParse(set);
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => issue.message));
   const e = parsed.data;
-  if (e.API_TOKEN === undefined && !isLoopback(e.HOST)) {
+  const hasTokens = e.API_TOKEN !== undefined || e.API_TOKENS_FILE !== undefined;
+  const anonymous = e.ANONYMOUS_ROLE ?? (hasTokens ? "none" : "talk");
+  if (anonymous !== "none" && !isLoopback(e.HOST)) {
+    const given = e.ANONYMOUS_ROLE === undefined ? "set API_TOKEN" : "set ANONYMOUS_ROLE to none";
     throw new ConfigError([
-      `HOST ${e.HOST} can be reached from other machines, and whoever reaches it can run commands here: set API_TOKEN, or leave HOST at 127.0.0.1.`,
+      `HOST ${e.HOST} can be reached from other machines, and whoever reaches it can run commands here: ${given}, or leave HOST at 127.0.0.1.`,
     ]);
   }
   const toolHost = e.TOOL_HOST ?? hostname();
@@ -125,13 +148,24 @@ export function loadConfig(env: Env): Config {
     models: modelsFile === null ? [] : modelsOf(modelsFile),
     llmStallMs: e.LLM_STALL_MS,
     subAgentTimeoutSeconds: e.SUB_AGENT_TIMEOUT_SECONDS,
+    spendingLimits: {
+      conversation: {
+        tokens: e.LIMIT_CONVERSATION_TOKENS ?? null,
+        dollars: e.LIMIT_CONVERSATION_DOLLARS ?? null,
+      },
+      day: { tokens: e.LIMIT_DAY_TOKENS ?? null, dollars: e.LIMIT_DAY_DOLLARS ?? null },
+    },
     databaseUrl: e.DATABASE_URL ?? null,
     temporalAddress: e.TEMPORAL_ADDRESS ?? null,
     temporalNamespace: e.TEMPORAL_NAMESPACE,
-    payloadKey: e.PAYLOAD_KEY ?? null,
+    payloadKeys: e.PAYLOAD_KEY ?? [],
+    titlesInTemporal: e.TITLES_IN_TEMPORAL,
     host: e.HOST,
     port: e.PORT,
     apiToken: e.API_TOKEN ?? null,
+    ownerTokenDigest: e.API_TOKEN === undefined ? (e.OWNER_TOKEN_SHA256 ?? null) : digestOfToken(e.API_TOKEN),
+    apiTokensFile: e.API_TOKENS_FILE === undefined ? null : resolve(e.API_TOKENS_FILE),
+    anonymousRole: anonymous === "none" ? null : anonymous,
     dataDir: e.DATA_DIR === undefined ? defaultDataDir(env) : resolve(e.DATA_DIR),
     restartPolicy: e.RESTART_POLICY,
     temporalUi: e.TEMPORAL_UI,
@@ -147,6 +181,11 @@ export function loadConfig(env: Env): Config {
       e.OTEL_EXPORTER_OTLP_ENDPOINT === undefined
         ? null
         : { endpoint: e.OTEL_EXPORTER_OTLP_ENDPOINT, headers: e.OTEL_EXPORTER_OTLP_HEADERS },
+    workerDrainSeconds: e.WORKER_DRAIN_SECONDS,
+    workerVersion:
+      e.WORKER_DEPLOYMENT === undefined
+        ? null
+        : { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null },
   };
 }
 
@@ -172,21 +211,24 @@ export function formatOf({ logFormat }: Pick<Config, "logFormat">): LogFormat {
 
 /** The values of the settings that no log may show. */
 export function secretsOf(config: Config): readonly string[] {
-  const { anthropicApiKey, apiToken, databaseUrl, payloadKey, collector } = config;
+  const { anthropicApiKey, databaseUrl, payloadKeys, collector } = config;
   const isUrl = databaseUrl !== null && URL.canParse(databaseUrl);
   const password = isUrl ? new URL(databaseUrl).password : null;
   const found = [
-    ...[anthropicApiKey, apiToken, databaseUrl, password],
+    ...[anthropicApiKey, databaseUrl, password],
     ...(password === null ? [] : [decodeURIComponent(password)]),
-    ...(payloadKey === null ? [] : [Buffer.from(payloadKey).toString("base64")]),
+    ...payloadKeys.map((key) => Buffer.from(key).toString("base64")),
     ...Object.values(collector?.headers ?? {}),
   ];
   return found.filter((value): value is string => value !== null);
 }
 
-/** null: it is not 32 bytes in base64. */
-export function payloadKeyOf(text: string): Uint8Array | null {
-  return /^[A-Za-z0-9+/]{43}=$/.test(text) ? Buffer.from(text, "base64") : null;
+/** The keys in a text that has commas between them; null: one of them is not 32 bytes in base64, or there is none. */
+export function payloadKeysOf(text: string): readonly Uint8Array[] | null {
+  const keys = text.split(",").map((part) => part.trim());
+  return keys.every((key) => /^[A-Za-z0-9+/]{43}=$/.test(key))
+    ? keys.map((key) => Buffer.from(key, "base64"))
+    : null;
 }
 
 /** Only this machine can connect to it. */
@@ -232,6 +274,25 @@ const integer = (key: string, least: number, most: number) => {
     .pipe(z.number().min(least, { error }).max(most, { error }));
 };
 
+/** A limit of 0 would refuse everything. */
+const tokenLimit = (key: string) => {
+  const error = sentence(key, "a whole number of tokens above 0");
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, { error })
+    .transform(Number)
+    .pipe(z.number().min(1, { error }));
+};
+
+const dollarLimit = (key: string) => {
+  const error = sentence(key, "an amount of US dollars above 0, like 2.50");
+  return z
+    .string()
+    .regex(/^\d{1,6}(\.\d{1,4})?$/, { error })
+    .transform(Number)
+    .pipe(z.number().positive({ error }));
+};
+
 const name = (key: string) => {
   const error = sentence(key, "a name of at most 200 letters, digits and ._:/@-");
   return z.string().regex(/^[\w.:/@-]{1,200}$/, { error });
@@ -239,6 +300,12 @@ const name = (key: string) => {
 
 const host = (key: string) =>
   z.string().regex(/^[\w.:[\]-]+$/, { error: sentence(key, "an address or a host name") });
+
+/** The server joins the two parts of a version with a colon, in older interfaces with a dot. */
+const versionPart = (key: string, more: "" | ".") => {
+  const error = sentence(key, `a name of at most 100 letters, digits and ${more}_-`);
+  return z.string().regex(more === "" ? /^[A-Za-z0-9][\w-]{0,99}$/ : /^[A-Za-z0-9][\w.-]{0,99}$/, { error });
+};
 
 const boolean = (key: string) => {
   const error = sentence(key, "1 or 0");
@@ -266,6 +333,10 @@ const schema = z.object({
   SUB_AGENT_TIMEOUT_SECONDS: integer("SUB_AGENT_TIMEOUT_SECONDS", 1, MAX_TIMEOUT_SECONDS).default(
     DEFAULT_LIMITS.subAgentTimeoutSeconds,
   ),
+  LIMIT_CONVERSATION_TOKENS: tokenLimit("LIMIT_CONVERSATION_TOKENS").optional(),
+  LIMIT_CONVERSATION_DOLLARS: dollarLimit("LIMIT_CONVERSATION_DOLLARS").optional(),
+  LIMIT_DAY_TOKENS: tokenLimit("LIMIT_DAY_TOKENS").optional(),
+  LIMIT_DAY_DOLLARS: dollarLimit("LIMIT_DAY_DOLLARS").optional(),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\/\S+$/, "DATABASE_URL must look like postgres://user:password@host:5432/name.")
@@ -278,12 +349,23 @@ const schema = z.object({
   HOST: host("HOST").default("127.0.0.1"),
   PORT: integer("PORT", 0, 65_535).default(3000),
   API_TOKEN: secret("API_TOKEN").optional(),
+  // From `npm start` to the API.
+  OWNER_TOKEN_SHA256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, "OWNER_TOKEN_SHA256 must be a SHA-256 in hex.")
+    .optional(),
+  API_TOKENS_FILE: z.string().optional(),
+  ANONYMOUS_ROLE: z
+    .enum(["none", ...ROLES], { error: sentence("ANONYMOUS_ROLE", `none, ${ROLES.join(", ")}`) })
+    .optional(),
   PAYLOAD_KEY: z
     .string()
     .transform((text, context) => {
-      const key = payloadKeyOf(text);
-      if (key !== null) return key;
-      context.addIssue("PAYLOAD_KEY must be 32 bytes in base64. Make one with: openssl rand -base64 32");
+      const keys = payloadKeysOf(text);
+      if (keys !== null) return keys;
+      context.addIssue(
+        "PAYLOAD_KEY must be 32 bytes in base64, or several of them with commas. Make one with: openssl rand -base64 32",
+      );
       return z.NEVER;
     })
     .optional(),
@@ -292,6 +374,7 @@ const schema = z.object({
     .enum(["idle", "resume"], { error: sentence("RESTART_POLICY", "idle or resume") })
     .default("idle"),
   TEMPORAL_UI: boolean("TEMPORAL_UI").default(false),
+  TITLES_IN_TEMPORAL: boolean("TITLES_IN_TEMPORAL").default(true),
   TASK_QUEUE: name("TASK_QUEUE").default(CONVERSATIONS_QUEUE),
   TOOL_HOST: name("TOOL_HOST").optional(),
   TOOL_HOSTS: list.pipe(z.array(name("TOOL_HOSTS"))).default([]),
@@ -320,4 +403,7 @@ const schema = z.object({
       return z.NEVER;
     })
     .default({}),
+  WORKER_DRAIN_SECONDS: integer("WORKER_DRAIN_SECONDS", 1, 86_400).default(1),
+  WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", "").optional(),
+  WORKER_BUILD: versionPart("WORKER_BUILD", ".").optional(),
 });

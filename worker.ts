@@ -9,6 +9,7 @@ import {
   type InjectedSinks,
   type WorkerOptions,
 } from "@temporalio/worker";
+import type { WorkerDeploymentVersion } from "@temporalio/common";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { MessageCache } from "./activities/message-cache.ts";
@@ -18,7 +19,7 @@ import { ModelRegistry } from "./activities/model-registry.ts";
 import { RequestImages } from "./activities/request-images.ts";
 import { requestActivities } from "./activities/requests.ts";
 import { RunningTools } from "./activities/running-tools.ts";
-import { refuseUnsigned } from "./activities/refuse-unsigned.ts";
+import { refuseUnauthenticated } from "./activities/refuse-unauthenticated.ts";
 import { rowActivities } from "./activities/rows.ts";
 import { ownTools, toolActivities, toolStops } from "./activities/tools.ts";
 import {
@@ -34,12 +35,12 @@ import { openDatabase, type Database } from "./db/connect.ts";
 import { listenForOrders } from "./db/orders.ts";
 import { createClient } from "./llm/client.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
-import { dataConverterOf } from "./protocol/payload-signature.ts";
 import { createLog, type Log } from "./observability/log.ts";
 import { createWorkerMetrics, type WorkerMetrics } from "./observability/metrics.ts";
 import { freeLoopbackPort, serveMetrics } from "./observability/metrics-server.ts";
 import type { Telemetry } from "./observability/telemetry.ts";
-import { ensureWorkflowBundle } from "./worker/bundle.ts";
+import { dataConverterOf } from "./protocol/payload-encryption.ts";
+import { buildOfSources, ensureWorkflowBundle } from "./worker/bundle.ts";
 import { LateRuns } from "./worker/late-runs.ts";
 import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
 import type { WorkflowSinks } from "./protocol/sinks.ts";
@@ -49,11 +50,8 @@ import { describeTools } from "./tools/registry.ts";
 import { ensureSearchAttributes, SearchAttributeError } from "./worker/search-attributes.ts";
 import { sdkLogging, startTelemetry } from "./worker/telemetry.ts";
 
-/**
- * Time for tools to end by themselves after SIGTERM. A tool that runs longer is interrupted, and the model is told so.
- */
-const SHUTDOWN_GRACE = "1 second";
-const SHUTDOWN_LIMIT_MS = 3_000;
+/** Milliseconds for what is interrupted, after the drain, to end. */
+const SHUTDOWN_LIMIT_MS = 2_000;
 /** Workflows kept in memory, about 220 KB each. Any other workflow is replayed when it is needed. */
 const CACHED_WORKFLOWS = 1_000;
 /**
@@ -68,7 +66,7 @@ const POLLS = 2;
 const DATABASE_CONNECTIONS = 10;
 
 export type StartOptions = {
-  /** Milliseconds after which a stop is forced, which fails `done`. */
+  /** Milliseconds after the drain at which a stop is forced, which fails `done`. */
   readonly shutdownLimit?: number;
   /** What the host can enforce, for those who ask. */
   readonly sandbox?: () => Promise<Sandbox>;
@@ -80,6 +78,8 @@ export type RunningWorker = {
   /** Settles when the worker has ended; rejects when it failed. */
   readonly done: Promise<void>;
   readonly stop: () => Promise<void>;
+  /** As Temporal's command line names it; null: without Worker Versioning. */
+  readonly version: string | null;
 };
 
 /**
@@ -98,6 +98,7 @@ export async function startWorker(
   }: StartOptions = {},
 ): Promise<RunningWorker> {
   const { toolHost, taskQueue, workerRoles: roles } = config;
+  const drain = config.workerDrainSeconds * 1_000;
   const connection = await NativeConnection.connect({
     address: config.temporalAddress,
     // Compression takes a twelfth of the server's work, and the messages are a few kilobytes to a server nearby.
@@ -125,18 +126,21 @@ export async function startWorker(
   const common = {
     connection,
     namespace: config.temporalNamespace,
-    dataConverter: dataConverterOf(config.payloadKey),
-    interceptors: { activity: [refuseUnsigned] },
+    dataConverter: dataConverterOf(config.payloadKeys),
+    interceptors: { activity: [refuseUnauthenticated] },
     maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES,
     maxConcurrentActivityTaskPolls: POLLS,
-    shutdownGraceTime: SHUTDOWN_GRACE,
-    shutdownForceTime: shutdownLimit,
+    // What runs longer is interrupted, and the model is told so.
+    shutdownGraceTime: drain,
+    shutdownForceTime: drain + shutdownLimit,
   } satisfies Partial<WorkerOptions>;
+  const version = await versionOf(config);
   const polled: WorkerOptions[] = [];
   if (roles.has("conversations") || requests !== null)
     polled.push({
       ...common,
       taskQueue,
+      ...versionOptions(version),
       // Without requests only the local activity: nothing that is on the queue may be taken and not be done.
       enableNonLocalActivities: requests !== null,
       activities: {
@@ -166,7 +170,7 @@ export async function startWorker(
     .finally(() => db.close())
     .finally(() => connection.close())
     .then(() => undefined);
-  return { done, stop: () => (shutdown(), done) };
+  return { done, stop: () => (shutdown(), done), version: version && nameOf(version) };
 }
 
 type RequestParts = {
@@ -191,17 +195,39 @@ function startRequests(config: ServiceConfig, { db, telemetry, liveTexts, log }:
     ...{ db, telemetry, history, client, models, toolsFor },
     requestImages: new RequestImages(db),
     liveTexts,
+    spendingLimits: config.spendingLimits,
     stallMs: config.llmStallMs,
   };
   return {
     activities: {
-      ...rowActivities({ db, telemetry, history, models, toolsFor, limits }),
+      ...rowActivities({
+        ...{ db, telemetry, history, models, toolsFor, limits },
+        hidesTitles: !config.titlesInTemporal,
+      }),
       ...requestActivities(requests),
     },
     learned,
     stop: () => models.stop(),
   };
 }
+
+/** null: without Worker Versioning. */
+async function versionOf({ workerVersion }: ServiceConfig): Promise<WorkerDeploymentVersion | null> {
+  if (workerVersion === null) return null;
+  const { deployment: deploymentName, build } = workerVersion;
+  return { deploymentName, buildId: build ?? (await buildOfSources()) };
+}
+
+const nameOf = ({ deploymentName, buildId }: WorkerDeploymentVersion): string =>
+  `${deploymentName}:${buildId}`;
+
+/** Tools have no version: the workers of a host take calls of all versions of conversations. */
+const versionOptions = (version: WorkerDeploymentVersion | null): Partial<WorkerOptions> =>
+  version === null
+    ? {}
+    : {
+        workerDeploymentOptions: { version, useWorkerVersioning: true, defaultVersioningBehavior: "PINNED" },
+      };
 
 function workflowOptions(codePath: string, connection: NativeConnection) {
   const lateRuns = new LateRuns(connection);
@@ -255,7 +281,9 @@ async function work(config: ServiceConfig): Promise<void> {
   const worker = await startWorker(config, bundle, { metrics, log });
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
-  log.info(`worker ready: ${sayRoles(config)}`);
+  log.info(
+    `worker ready: ${sayRoles(config)}${worker.version === null ? "" : `; version ${worker.version}`}`,
+  );
   // Activities that need the sandbox wait for the same probe; polling does not wait for it.
   if (config.workerRoles.has("tools")) await warnOfSandbox(log);
   try {

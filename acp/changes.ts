@@ -2,7 +2,7 @@
  * Owns: what an editor is told of a conversation as it goes on, each thing once, in the words of no version of the
  * protocol (docs/editors.md). `acp/v1.ts` and `acp/v2.ts` write it down. Pure but for what it remembers.
  */
-import { labelOf, subjectOf } from "../client/call-words.ts";
+import { decisionOf, labelOf, subjectOf } from "../client/call-words.ts";
 import type { Conversation, LiveOutput, LoadedConversation, State } from "../client/index.ts";
 import { outcomeOf, type Outcome } from "../client/outcome.ts";
 import { liveRowsOf, Transcript, type Call, type Row } from "../client/transcript.ts";
@@ -43,7 +43,13 @@ export type Change =
   | { readonly kind: "call"; readonly call: ShownCall; readonly isNew: boolean }
   | { readonly kind: "mode"; readonly conversation: Conversation }
   | { readonly kind: "title"; readonly title: string | null }
-  | { readonly kind: "usage"; readonly used: number; readonly size: number }
+  /** `dollars`: of the conversation so far; null: not known. */
+  | {
+      readonly kind: "usage";
+      readonly used: number;
+      readonly size: number;
+      readonly dollars: number | null;
+    }
   | { readonly kind: "plan"; readonly id: string; readonly tasks: readonly Task[] }
   | { readonly kind: "work"; readonly work: Work };
 
@@ -130,7 +136,7 @@ export class Changes {
     const { id, name, input, outcome, diffs } = call;
     const live = output?.toolCallId === id ? endOf(output) : "";
     const status = outcome === null ? (runs(state, id) ? "in_progress" : "pending") : outcome.status;
-    const text = outcome === null ? live : plainText(outcome.output);
+    const text = outcome === null ? live : (decisionOf(call) ?? plainText(outcome.output));
     const before = this.#calls.get(id);
     const now = `${status} ${text}`;
     if (now === before) return [];
@@ -142,14 +148,16 @@ export class Changes {
   }
 
   #ofFacts(conversation: Conversation): readonly Change[] {
-    const { mode, title, usage } = conversation;
+    const { mode, title, usage, spent } = conversation;
     const before = this.#facts;
     const changes: Change[] = [];
     // The answer to the request that opened the session has the mode at the beginning.
     if (before !== null && before.mode !== mode) changes.push({ kind: "mode", conversation });
     if (title !== (before?.title ?? null)) changes.push({ kind: "title", title });
-    if (usage.contextUsed !== before?.usage.contextUsed)
-      changes.push({ kind: "usage", used: usage.contextUsed, size: usage.contextWindow });
+    if (usage.contextUsed !== before?.usage.contextUsed || spent.dollars !== before.spent.dollars) {
+      const { contextUsed: used, contextWindow: size } = usage;
+      changes.push({ kind: "usage", used, size, dollars: spent.dollars });
+    }
     return changes;
   }
 
@@ -215,3 +223,10 @@ function tasksOf({ input }: Call): readonly string[] {
     typeof task === "object" && task !== null && "task" in task ? String(task.task) : "",
   );
 }
+
+/** A cost that nobody knows is left out: an editor shows none then. */
+export const usageOf = ({ used, size, dollars }: Extract<Change, { readonly kind: "usage" }>) => ({
+  used,
+  size,
+  ...(dollars === null ? {} : { cost: { amount: dollars, currency: "USD" } }),
+});

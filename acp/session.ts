@@ -3,7 +3,7 @@
  * a prompt is in the conversation and when its run has ended. In the words of no version of the protocol.
  */
 import { RequestError } from "@agentclientprotocol/sdk";
-import { newId, type Client, type Conversation, type LoadedConversation } from "../client/index.ts";
+import { newId, Refused, type Client, type Conversation, type LoadedConversation } from "../client/index.ts";
 import { outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
 import { isWorking } from "../machine/conversation.ts";
 import { asked } from "./asked.ts";
@@ -226,6 +226,12 @@ export class Session {
     void this.#told.then(() => this.#ask(approval, question.signal));
   }
 
+  /** The question stands, and this bridge cannot answer it. */
+  #tellRefused({ toolCall }: Approval, error: Refused): void {
+    const text = `Not decided: ${error.message} Or decide on the page, or in a terminal: bedrock approve ${this.id}\n\n`;
+    this.#tell([{ kind: "text", messageId: `${toolCall.id}.refused`, text }]);
+  }
+
   async #ask(approval: Approval, signal: AbortSignal): Promise<void> {
     const decision = await this.#editor
       .ask(this.id, approval, signal)
@@ -235,7 +241,9 @@ export class Session {
     const json = { decision, toolCallId: approval.toolCall.id };
     await this.#client
       .persist((routes) => routes.conversations[":id"].approval.$post({ param: { id: this.id }, json }))
-      // Somebody else was faster.
-      .catch(() => undefined);
+      .catch((error: unknown) => {
+        // Otherwise somebody else was faster.
+        if (error instanceof Refused && error.problem.status !== 409) this.#tellRefused(approval, error);
+      });
   }
 }

@@ -17,7 +17,7 @@ import {
 import type { Client, Conversation } from "../client/index.ts";
 import type { Outcome } from "../client/outcome.ts";
 import { plainText } from "../machine/message.ts";
-import type { Change, ShownCall } from "./changes.ts";
+import { usageOf, type Change, type ShownCall } from "./changes.ts";
 import { promptOf } from "./prompt.ts";
 import type { Editor } from "./session.ts";
 import { Sessions } from "./sessions.ts";
@@ -140,7 +140,7 @@ function updatesOf(change: Change): readonly SessionUpdate[] {
     case "title":
       return [{ sessionUpdate: "session_info_update", title: change.title }];
     case "usage":
-      return [{ sessionUpdate: "usage_update", used: change.used, size: change.size }];
+      return [{ sessionUpdate: "usage_update", ...usageOf(change) }];
     case "plan": {
       const entries = change.tasks.map((task) => ({ ...task, priority: "medium" as const }));
       return [{ sessionUpdate: "plan", entries }];

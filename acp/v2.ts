@@ -19,7 +19,7 @@ import {
 import type { Client, Conversation } from "../client/index.ts";
 import type { Outcome } from "../client/outcome.ts";
 import { plainText, type FileDiff } from "../machine/message.ts";
-import type { Change, ShownCall, Work } from "./changes.ts";
+import { usageOf, type Change, type ShownCall, type Work } from "./changes.ts";
 import { promptOf } from "./prompt.ts";
 import type { Editor } from "./session.ts";
 import { Sessions } from "./sessions.ts";
@@ -124,7 +124,7 @@ function updateOf(change: Change): SessionUpdate {
     case "title":
       return { sessionUpdate: "session_info_update", title: change.title };
     case "usage":
-      return { sessionUpdate: "usage_update", used: change.used, size: change.size };
+      return { sessionUpdate: "usage_update", ...usageOf(change) };
     case "plan": {
       const entries = change.tasks.map((task) => ({ ...task, priority: "medium" }));
       return { sessionUpdate: "plan_update", plan: { type: "items", planId: change.id, entries } };

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Context } from "@temporalio/activity";
-import type { commitAndRead, LastRead } from "../db/commit.ts";
+import type { commitAndRead, LastRead, WantedSums } from "../db/commit.ts";
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
 import type { OpenSpan } from "../observability/spans.ts";
@@ -30,10 +30,12 @@ export type EffectOf<E extends ConversationEvent> = {
   readonly operationId: string;
   /** The last message that this worker knows: the commit brings the messages after it. */
   readonly lastRead: LastRead | null;
+  /** The sums that the commit brings as well; none unless given. */
+  readonly sums?: WantedSums | null;
   /** Ends early when the lease's signal is aborted, and still returns an event. */
   readonly perform: (
     lease: ActivityLease,
-    newMessages: Answer["newMessages"],
+    read: Pick<Answer, "newMessages" | "sums">,
     span: OpenSpan,
   ) => Promise<{ readonly event: E; readonly outcome: string }>;
 };
@@ -42,7 +44,7 @@ export type EffectOf<E extends ConversationEvent> = {
 export function commitThen<E extends ConversationEvent>(
   deps: EffectDependencies,
   input: EffectInput,
-  { kind, operationId, lastRead, perform }: EffectOf<E>,
+  { kind, operationId, lastRead, sums = null, perform }: EffectOf<E>,
 ): Promise<Performed<E>> {
   const { metrics, spans } = deps.telemetry;
   return withLease(async (lease) => {
@@ -55,19 +57,19 @@ export function commitThen<E extends ConversationEvent>(
     const claim = { operationId, dispatchAttempt, by: randomUUID(), restarts };
     let outcome = "failed";
     try {
-      const answer = await tryCommit(deps, input, { claim, lastRead }, lease.signal);
+      const answer = await tryCommit(deps, input, { claim, lastRead, sums }, lease.signal);
       if (answer === null) {
         outcome = "not_started";
         return { kind: "not_started" };
       }
       span.mark("committed");
-      const { committed, newMessages } = answer;
+      const { committed } = answer;
       const mine = !committed.diverged && committed.awaits === operationId;
       if (!mine || lease.signal.aborted || isExpired(lease)) {
         outcome = "superseded";
         return { kind: "superseded", committed };
       }
-      const performed = await perform(lease, newMessages, span);
+      const performed = await perform(lease, answer, span);
       outcome = performed.outcome;
       return { kind: "done", committed, event: performed.event };
     } finally {
@@ -80,7 +82,7 @@ export function commitThen<E extends ConversationEvent>(
 async function tryCommit(
   deps: EffectDependencies,
   input: EffectInput,
-  order: { readonly claim: Claim; readonly lastRead: LastRead | null },
+  order: { readonly claim: Claim; readonly lastRead: LastRead | null; readonly sums: WantedSums | null },
   signal: AbortSignal,
 ): Promise<Answer | null> {
   const { conversationId, createInput } = input;

@@ -1,6 +1,7 @@
 /**
  * Owns: the activities that ask the model. Each reads the history from Postgres, makes one request, publishes its
- * deltas, and returns the outcome as the event that the machine waits for. Asks once (architecture, rule 5).
+ * deltas, and returns the outcome as the event that the machine waits for. Asks once (architecture, rule 5), and only if
+ * no limit on spending is reached: there is no other way to the model.
  */
 import type { Database } from "../db/connect.ts";
 import { isUnavailable } from "../db/errors.ts";
@@ -11,10 +12,13 @@ import type { ProviderClient } from "../llm/client.ts";
 import { buildContinuationRequest } from "../llm/continuation.ts";
 import { buildRequest, exceedsBody } from "../llm/request.ts";
 import type { Failure } from "../llm/errors.ts";
+import type { Model } from "../llm/models.ts";
+import { costOf } from "../llm/price.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
 import type { Message } from "../machine/message.ts";
 import type { OpenSpan } from "../observability/spans.ts";
 import type { Telemetry } from "../observability/telemetry.ts";
+import { dayOf, limitsSet, refusalOf, refusalOfModel, type SpendingLimits } from "../protocol/spending.ts";
 import { isExpired } from "../sandbox/lease.ts";
 import type { ToolsFor } from "../tools/registry.ts";
 import type {
@@ -23,7 +27,7 @@ import type {
   RequestEvent,
   RequestInput,
 } from "../protocol/activities.ts";
-import { commitThen } from "./effect.ts";
+import { commitThen, type EffectOf } from "./effect.ts";
 import { HistoryTooLarge, readForSummary, toolCallIds, type MessageCache } from "./message-cache.ts";
 import type { ActivityLease } from "./lease.ts";
 import type { LiveTextOptions } from "./live-text.ts";
@@ -40,6 +44,7 @@ export type RequestDependencies = {
   readonly requestImages: RequestImages;
   readonly liveTexts: LiveTexts;
   readonly toolsFor: ToolsFor;
+  readonly spendingLimits: SpendingLimits;
   /** Milliseconds without a stream event after which a request has stalled. */
   readonly stallMs: number;
 };
@@ -63,7 +68,7 @@ export function requestActivities(
           system: systemPrompt({ cwd: config.cwd, isSubAgent, initialMode: config.initialMode }),
         });
         if (characters > SURELY_FITS && exceedsBody(built)) throw new HistoryTooLarge();
-        return { request: built, usedIds: () => toolCallIds(stored), contextWindow: model.contextWindow };
+        return { request: built, usedIds: () => toolCallIds(stored), model };
       });
     },
     requestContinuation: (input) =>
@@ -71,7 +76,7 @@ export function requestActivities(
         const model = models.current.of(input.config.model);
         const messages = await readForSummary(db, input.conversationId, model);
         const built = buildContinuationRequest({ messages, model, rejectedTools: input.rejectedTools });
-        return { request: built, usedIds: () => new Set(), contextWindow: model.contextWindow };
+        return { request: built, usedIds: () => new Set(), model };
       }),
   };
 }
@@ -83,9 +88,10 @@ type Built = {
   readonly request: Asking["request"];
   /** The ids of all earlier calls of the conversation. */
   readonly usedIds: () => ReadonlySet<string>;
-  /** The model's window, in tokens. */
-  readonly contextWindow: number;
+  readonly model: Model;
 };
+
+type Perform = (...args: Parameters<EffectOf<RequestEvent>["perform"]>) => Promise<RequestEvent>;
 
 /** @param lastRead the commit returns the messages after it, for `build`. */
 function request(
@@ -95,13 +101,15 @@ function request(
   build: (newMessages: readonly Message[] | null) => Promise<Built>,
 ): Promise<Performed<RequestEvent>> {
   const { requestId } = input;
-  const perform = async (
-    lease: ActivityLease,
-    news: readonly Message[] | null,
-    span: OpenSpan,
-  ): Promise<RequestEvent> => {
+  const { spendingLimits: limits, models } = deps;
+  const wanted = limitsSet(limits);
+  const perform: Perform = async (lease, { newMessages, sums }, span) => {
     try {
-      const built = await build(news);
+      const refusal =
+        refusalOfModel(limits, models.current.of(input.config.model)) ??
+        (sums === null ? null : refusalOf(limits, sums));
+      if (refusal !== null) return { kind: "llm_failed", requestId, ...refused(refusal.reason) };
+      const built = await build(newMessages);
       // Building may have taken long, or the worker was frozen meanwhile: then a successor makes the request.
       if (isExpired(lease)) return { kind: "llm_lost", requestId };
       return await askModel(deps, input, built, { lease, span });
@@ -115,8 +123,12 @@ function request(
     kind: "request",
     operationId: requestId,
     lastRead,
-    perform: async (lease, news, span) => {
-      const event = await perform(lease, news, span);
+    sums:
+      wanted.conversation || wanted.day
+        ? { conversation: wanted.conversation, day: wanted.day ? dayOf(new Date()) : null }
+        : null,
+    perform: async (lease, read, span) => {
+      const event = await perform(lease, read, span);
       return { event, outcome: outcomeOf(event) };
     },
   });
@@ -150,6 +162,14 @@ const TOO_LARGE: Failure = {
   retryable: false,
   retryAfterMs: null,
 };
+
+/** Nothing was sent: a limit on spending is reached. */
+const refused = (message: string): Failure => ({
+  errorKind: "spending_limit",
+  message,
+  retryable: false,
+  retryAfterMs: null,
+});
 
 async function askModel(
   { db, client, stallMs, liveTexts, models, telemetry: { metrics } }: RequestDependencies,
@@ -199,19 +219,26 @@ async function askModel(
 }
 
 function toEvent(requestId: string, outcome: LlmOutcome, built: Built): RequestEvent {
+  const { usage } = outcome;
+  const { price, contextWindow } = built.model;
+  const charged =
+    usage === null ? {} : { charge: { ...usage, nanodollars: price === null ? null : costOf(price, usage) } };
   switch (outcome.kind) {
     case "aborted":
-      return { kind: "llm_lost", requestId };
-    case "failed":
-      return { ...outcome, kind: "llm_failed", requestId };
+      return { kind: "llm_lost", requestId, ...charged };
+    case "failed": {
+      const { usage: _usage, ...failure } = outcome;
+      return { ...failure, kind: "llm_failed", requestId, ...charged };
+    }
     case "response": {
       const used = built.usedIds();
       const ids = outcome.content.flatMap((block) => (typeof block["id"] === "string" ? [block["id"]] : []));
       return {
         ...outcome,
+        ...charged,
         kind: "llm_response",
         requestId,
-        contextWindow: built.contextWindow,
+        contextWindow,
         usedToolCallIds: ids.filter((id) => used.has(id)),
       };
     }

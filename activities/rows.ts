@@ -28,6 +28,8 @@ export type RowDependencies = {
   readonly models: ModelRegistry;
   readonly toolsFor: ToolsFor;
   readonly limits: Limits;
+  /** Workflows shall not show titles in Temporal's lists. */
+  readonly hidesTitles: boolean;
 };
 
 export function rowActivities(deps: RowDependencies): RowActivities {
@@ -36,6 +38,7 @@ export function rowActivities(deps: RowDependencies): RowActivities {
     config,
     context: contextOf(deps, config),
     subAgentContext: contextOf(deps, { ...config, userInitiated: false }),
+    ...(deps.hidesTitles ? { hidesTitle: true } : {}),
   });
 
   return {

@@ -2,7 +2,8 @@
  * Owns: the whole HTTP interface put together (docs/http.md): guard, page, routes, the OpenAPI document, errors.
  * Not here: sockets and processes (main.ts). Tests call `app.request()`.
  */
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
+import { neededRoles } from "./access/roles.ts";
 import { bodies } from "./bodies.ts";
 import type { Deps } from "./deps.ts";
 import { guard } from "./guard.ts";
@@ -19,6 +20,7 @@ import { conversationRoutes } from "./routes/conversations.ts";
 import { cycleRoutes } from "./routes/cycles.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { messageRoutes } from "./routes/messages.ts";
+import { spendingRoutes } from "./routes/spending.ts";
 import { systemRoutes } from "./routes/system.ts";
 import { traceRoutes } from "./routes/traces.ts";
 
@@ -30,12 +32,19 @@ export function createApp(deps: Deps) {
   const probe = createDatabaseProbe(deps.db);
   app.onError((error, c) => toProblem(error, deps.report, requestIdOf(c.req.raw)).toResponse());
   app.notFound(() => notFound("resource").toResponse());
-  app.use(recordRequests(deps), headers, ...guard({ ...deps, open: page(deps.page) }), bodies(deps.uploads));
+  const roleOf = (c: Context) => roleOfRoute(c);
+  app.use(
+    recordRequests(deps),
+    headers,
+    ...guard({ ...deps, roleOf, open: page(deps.page) }),
+    bodies(deps.uploads),
+  );
   app.use("/api/*", deadline(probe));
   app.openAPIRegistry.registerComponent("securitySchemes", "token", {
     type: "http",
     scheme: "bearer",
-    description: "When the server has an API_TOKEN. Never in the query.",
+    description:
+      "Never in the query. `x-role` of an operation says which role it needs: `read`, `talk`, `approve` or `admin`, each of which includes those before it. Without a token one has the role of the server's `ANONYMOUS_ROLE`, if any.",
   });
 
   const routes = app
@@ -47,6 +56,7 @@ export function createApp(deps: Deps) {
     .route("/", eventRoutes(deps))
     .route("/", chatRoutes(deps))
     .route("/", codecRoutes(deps))
+    .route("/", spendingRoutes(deps))
     .route("/", systemRoutes(deps, probe));
   routes.doc31("/openapi.json", {
     openapi: "3.1.0",
@@ -58,6 +68,7 @@ export function createApp(deps: Deps) {
     },
     security: [{ token: [] }],
   });
+  const roleOfRoute = neededRoles(routes);
   return routes;
 }
 

@@ -13,6 +13,7 @@ import { toolHostOf } from "./tool-hosts.ts";
 import { invalidRequest } from "./router.ts";
 import { awaitProjection } from "./projection.ts";
 import { readImages } from "./images.ts";
+import { refuseOverLimit } from "./spending.ts";
 import { sendMessage } from "./send-message.ts";
 import type { newConversation } from "./schemas/conversation.ts";
 import type { z } from "@hono/zod-openapi";
@@ -76,12 +77,14 @@ async function createInputOf(deps: Deps, id: string, wanted: NewConversation): P
   // Nothing may be concluded from it: an Unrestricted conversation is Unrestricted for as long as it lives.
   if (sandbox.kind === "unknown") throw sandboxUnknown(sandbox.reason);
   const title = wanted.title?.trim() ?? "";
+  const model = wanted.model ?? earlier?.model ?? defaultModel;
+  await refuseOverLimit(deps, { kind: "new", model });
   return {
     config: {
       id,
       cwd,
       host,
-      model: wanted.model ?? earlier?.model ?? defaultModel,
+      model,
       scripted,
       sandbox,
       initialMode: sandbox.kind === "available" ? "restricted" : "unrestricted",

@@ -1,9 +1,11 @@
 /** Owns: the dependencies of the routes; main.ts puts the real ones together. */
+import type { Access } from "./access/access.ts";
 import type { Database } from "../db/connect.ts";
 import type { Models } from "../llm/models.ts";
 import type { Log } from "../observability/log.ts";
 import type { ApiMetrics } from "../observability/metrics.ts";
 import type { Spans } from "../observability/spans.ts";
+import type { SpendingLimits } from "../protocol/spending.ts";
 import type { StreamChannel } from "./events/combined-streams.ts";
 import type { Hub } from "./events/hub.ts";
 import type { PageFiles } from "./page-files.ts";
@@ -23,16 +25,16 @@ export type Deps = {
   readonly defaultModel: string;
   /** The answers come from the built-in scripted model. */
   readonly scripted: boolean;
+  readonly spendingLimits: SpendingLimits;
   /** The host of a new conversation that names none. */
   readonly toolHost: string;
   /** All hosts on which new conversations may live, `toolHost` first. */
   readonly toolHosts: readonly string[];
   /** The address that the server listens on. */
   readonly host: string;
-  /** null: no token is required. */
-  readonly apiToken: string | null;
-  /** The key that signs payloads; null: payloads are not signed. */
-  readonly payloadKey: Uint8Array | null;
+  readonly access: Access;
+  /** The keys of payloads, the first for new ones; none: payloads are not encrypted. */
+  readonly payloadKeys: readonly Uint8Array[];
   readonly temporalNamespace: string;
   /** null: the page is not built. */
   readonly page: PageFiles | null;

@@ -1,18 +1,23 @@
 /**
  * Owns: which requests are admitted at all. An agent's API on a loopback port is a shell for every web page that can
  * reach it. So Host and Origin are checked on every request, streams included. A body must have a type that a page
- * cannot send across origins without a preflight. Temporal's Web UI is behind the first three checks, too.
+ * cannot send across origins without a preflight. Then it asks who calls, and
+ * whether they may do this. Temporal's Web UI is behind the same checks.
  */
-import { createHash, timingSafeEqual } from "node:crypto";
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { isLoopback } from "../config.ts";
+import type { Role } from "../protocol/access.ts";
+import type { Access } from "./access/access.ts";
+import { requireRole } from "./access/roles.ts";
 import { Problem, unsupportedMediaType } from "./problem.ts";
+import type { ApiEnv } from "./router.ts";
 
 export type GuardOptions = {
   /** The address that the server listens on. */
   readonly host: string;
-  /** null: no token is required. */
-  readonly apiToken: string | null;
+  readonly access: Access;
+  /** The role that a request's route needs; null: it has none. */
+  readonly roleOf: (c: Context) => Role | null;
   /** Answers what needs no token, and passes everything else on. */
   readonly open: MiddlewareHandler;
 };
@@ -20,10 +25,9 @@ export type GuardOptions = {
 /** A probe needs no token, and the contract says nothing about this server that its sources do not say. */
 const WITHOUT_TOKEN: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/openapi.json"]);
 
-/** Refuses with 401, 403 or 415, before a byte of the body is read. */
-export function guard({ host, apiToken, open }: GuardOptions): MiddlewareHandler[] {
-  const token = checkToken(apiToken, { givenBy: bearerToken, open: WITHOUT_TOKEN });
-  return [checkHost(host), checkOrigin, open, token, checkMediaType];
+/** Refuses with 401, 403, 415 or 429, before a byte of the body is read. */
+export function guard({ host, access, roleOf, open }: GuardOptions): MiddlewareHandler<ApiEnv>[] {
+  return [checkHost(host), checkOrigin, open, authenticate(access), authorize(roleOf), checkMediaType];
 }
 
 /**
@@ -67,26 +71,37 @@ export const checkOrigin: MiddlewareHandler = async (c, next) => {
   await next();
 };
 
-export type TokenOptions = {
-  /** Reads the token from the header Authorization; null: there is none. */
-  readonly givenBy: (authorization: string) => string | null;
-  /** Paths that need none. */
-  readonly open: ReadonlySet<string>;
-};
-
-/** @param token null: no token is required */
-export function checkToken(token: string | null, { givenBy, open }: TokenOptions): MiddlewareHandler {
-  const expected = token === null ? null : digest(token);
-  return async (c, next) => {
-    if (expected !== null && !open.has(c.req.path)) {
-      const given = givenBy(c.req.header("authorization") ?? "");
-      if (given === null || !timingSafeEqual(digest(given), expected)) {
-        throw new Problem("unauthorized", "Send the API token in the header Authorization: Bearer.");
-      }
-    }
+/** Tells the routes who calls, and refuses with 401 or 429 whoever may nothing. */
+const authenticate =
+  (access: Access): MiddlewareHandler<ApiEnv> =>
+  async (c, next) => {
+    if (!WITHOUT_TOKEN.has(c.req.path))
+      c.set("caller", await access.admit(tokenIn(c, bearerToken), addressOf(c)));
     await next();
   };
+
+/** @param roleOf null: the request has no route that needs one */
+const authorize =
+  (roleOf: (c: Context) => Role | null): MiddlewareHandler<ApiEnv> =>
+  async (c, next) => {
+    const needed = roleOf(c);
+    if (needed !== null) requireRole(c.var.caller, needed);
+    await next();
+  };
+
+/**
+ * The token of a request; null: there is no header Authorization. One that is not understood is a wrong token.
+ *
+ * @param givenBy reads the token from the header
+ */
+export function tokenIn(c: Context, givenBy: (authorization: string) => string | null): string | null {
+  const authorization = c.req.header("authorization") ?? "";
+  return authorization === "" ? null : (givenBy(authorization) ?? "");
 }
+
+/** Of the other end of the connection. What a proxy says of the end beyond it could be made up. */
+export const addressOf = (c: Context<ApiEnv>): string =>
+  (c.env as ApiEnv["Bindings"] | undefined)?.incoming?.socket.remoteAddress ?? "";
 
 export function bearerToken(authorization: string): string | null {
   return /^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? null;
@@ -104,9 +119,6 @@ function isJson(type: string): boolean {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(type)?.[1];
   return /^application\/json\s*(;|$)/i.test(type) && (charset === undefined || /^utf-?8$/i.test(charset));
 }
-
-/** All digests have the same length, so the comparison takes the same time for any token. */
-const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
 function isSameHost(origin: string, host: string): boolean {
   const url = parse(origin);

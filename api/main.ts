@@ -19,6 +19,8 @@ import { createLog } from "../observability/log.ts";
 import { createApiMetrics } from "../observability/metrics.ts";
 import { otlpExporter } from "../observability/otlp.ts";
 import { createSpans } from "../observability/spans.ts";
+import { isAtLeast } from "../protocol/access.ts";
+import { createAccess } from "./access/access.ts";
 import { createApp } from "./app.ts";
 import { createHub } from "./events/hub.ts";
 import { sweepImages } from "./images.ts";
@@ -48,7 +50,7 @@ async function run(config: ServiceConfig): Promise<void> {
     address: config.temporalAddress,
     namespace: config.temporalNamespace,
     taskQueue: config.taskQueue,
-    payloadKey: config.payloadKey,
+    payloadKeys: config.payloadKeys,
   });
   const closing = new AbortController();
   const log = createLog({
@@ -63,6 +65,7 @@ async function run(config: ServiceConfig): Promise<void> {
     exporter: config.collector === null ? null : await otlpExporter(config.collector),
     dropped: metrics.countDroppedSpans,
   });
+  const access = createAccess({ ...config, say: (line) => log.info(line), closing: closing.signal });
   const app = createApp({
     db,
     workflows,
@@ -71,11 +74,12 @@ async function run(config: ServiceConfig): Promise<void> {
     models: createModelRegistry(db, config),
     defaultModel: config.model,
     scripted: config.scriptedModel,
+    spendingLimits: config.spendingLimits,
     toolHost: config.toolHost,
     toolHosts: config.toolHosts,
     host: config.host,
-    apiToken: config.apiToken,
-    payloadKey: config.payloadKey,
+    access,
+    payloadKeys: config.payloadKeys,
     temporalNamespace: config.temporalNamespace,
     page: readPage(),
     closing: closing.signal,
@@ -83,7 +87,7 @@ async function run(config: ServiceConfig): Promise<void> {
     report,
   });
   sweepImages(db, closing.signal, (error) => log.error({ err: error }, "images could not be swept"));
-  const listening = await serve((request) => app.fetch(request), config, report);
+  const listening = await serve((request, env) => app.fetch(request, env), config, report);
 
   const stop = async () => {
     process.once("SIGTERM", () => process.exit(1)).once("SIGINT", () => process.exit(1));
@@ -96,6 +100,8 @@ async function run(config: ServiceConfig): Promise<void> {
   };
   process.once("SIGTERM", () => void stop()).once("SIGINT", () => void stop());
   log.info(`api ready ${listening.url}`);
+  if (!someoneMayApprove(config))
+    log.info("Nobody may approve here: set API_TOKEN, API_TOKENS_FILE or ANONYMOUS_ROLE (docs/security.md).");
 }
 
 /** Milliseconds for which an answer of the database serves all scrapes. */
@@ -112,3 +118,8 @@ function recently<T>(read: () => Promise<T>): () => Promise<T | null> {
     return last.value;
   };
 }
+
+const someoneMayApprove = ({ ownerTokenDigest, apiTokensFile, anonymousRole }: ServiceConfig): boolean =>
+  ownerTokenDigest !== null ||
+  apiTokensFile !== null ||
+  (anonymousRole !== null && isAtLeast(anonymousRole, "approve"));

@@ -11,6 +11,7 @@ export const PROBLEMS = {
   malformed_request: { status: 400, title: "Malformed request" },
   malformed_json: { status: 400, title: "Malformed JSON" },
   unauthorized: { status: 401, title: "Unauthorized" },
+  forbidden_role: { status: 403, title: "Forbidden role" },
   forbidden_origin: { status: 403, title: "Forbidden origin" },
   not_found: { status: 404, title: "Not found" },
   request_timeout: { status: 408, title: "Request timeout" },
@@ -32,7 +33,11 @@ export const PROBLEMS = {
   invalid_request: { status: 422, title: "Invalid request" },
   invalid_cwd: { status: 422, title: "Invalid working directory" },
   invalid_image: { status: 422, title: "Invalid image" },
+  conversation_limit_reached: { status: 409, title: "The conversation's spending limit is reached" },
+  no_price: { status: 409, title: "The model's price is not known" },
+  rate_limited: { status: 429, title: "Too many requests" },
   queue_full: { status: 429, title: "The queue is full" },
+  daily_limit_reached: { status: 429, title: "The day's spending limit is reached" },
   headers_too_large: { status: 431, title: "Headers too large" },
   internal: { status: 500, title: "Internal error" },
   sandbox_unknown: { status: 503, title: "The sandbox could not be tried" },
@@ -84,6 +89,9 @@ export class Problem extends Error {
     // The server does not wait for the rest of a body that came too slowly.
     if (status === 408) headers["connection"] = "close";
     if (status === 503) headers["retry-after"] = String(RETRY_AFTER_SECONDS);
+    // Seconds, of a problem that passes by itself.
+    if (typeof this.members["retryAfter"] === "number")
+      headers["retry-after"] = String(this.members["retryAfter"]);
     return { status, headers, body };
   }
 }

@@ -2,11 +2,19 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import type { MiddlewareHandler } from "hono";
 import type { ZodError } from "zod";
+import type { HttpBindings } from "@hono/node-server";
+import type { Caller } from "./access/access.ts";
 import { notFound, Problem } from "./problem.ts";
 import { TOO_LARGE } from "./schemas/common.ts";
 
-export function createRouter(): OpenAPIHono {
-  return new OpenAPIHono({
+/** What the guard tells the routes. A request that did not come by a socket has no `incoming`. */
+export type ApiEnv = {
+  readonly Variables: { readonly caller: Caller };
+  readonly Bindings: Partial<Pick<HttpBindings, "incoming">>;
+};
+
+export function createRouter(): OpenAPIHono<ApiEnv> {
+  return new OpenAPIHono<ApiEnv>({
     defaultHook: (result) => {
       if (!result.success) throw invalid(result.target, result.error);
     },

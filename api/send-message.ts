@@ -16,6 +16,7 @@ import { newId } from "./ids.ts";
 import { storeImages } from "./images.ts";
 import { notFound, Problem } from "./problem.ts";
 import { awaitProjection } from "./projection.ts";
+import { refuseOverLimit } from "./spending.ts";
 import type { NewMessage } from "./schemas/message.ts";
 
 export type SentMessage = {
@@ -27,16 +28,18 @@ export type SentMessage = {
 };
 
 /**
- * Resolves after the commit. Rejects with the Problem of a rejection, `message_id_conflict` or `not_found`.
+ * Resolves after the commit. Rejects with the Problem of a rejection, of a limit that is reached, `message_id_conflict`
+ * or `not_found`.
  *
  * @param prepareImages prepares the message's images; called when the message may be taken.
  */
 export async function sendMessage(
-  { db, hub, workflows, spans }: Pick<Deps, "db" | "hub" | "workflows" | "spans">,
+  deps: Pick<Deps, "db" | "hub" | "workflows" | "models" | "spendingLimits" | "spans">,
   conversationId: string,
   message: NewMessage,
   prepareImages: () => Promise<readonly PreparedImage[]>,
 ): Promise<SentMessage> {
+  const { db, hub, workflows } = deps;
   const text = cleanText(message.text);
   const messageId = message.id ?? newId();
   const look = () => findMessage(db, conversationId, messageId);
@@ -50,6 +53,7 @@ export async function sendMessage(
   }
   const row = await versionOf(db, conversationId);
   if (row === null) throw notFound();
+  await refuseOverLimit(deps, { kind: "conversation", id: conversationId });
 
   const prepared = await prepareImages();
   await storeImages(db, prepared);

@@ -2,7 +2,14 @@
  * Owns: the listening socket, the answers to requests that are not HTTP, and closing it without waiting for streams or
  * idle connections.
  */
-import { createServer, maxHeaderSize, STATUS_CODES, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  maxHeaderSize,
+  STATUS_CODES,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener, RequestError } from "@hono/node-server";
@@ -15,7 +22,7 @@ export type Listening = {
   close(graceMs: number): Promise<void>;
 };
 
-type Fetch = (request: Request) => Response | Promise<Response>;
+type Fetch = (request: Request, env: { readonly incoming: IncomingMessage }) => Response | Promise<Response>;
 
 /** Milliseconds within which a request must arrive; longer than the deadline of its body (bodies.ts). */
 const SENDING_MS = 150_000;
@@ -31,10 +38,13 @@ export async function serve(
   { host, port }: { host: string; port: number },
   report: ReportError,
 ): Promise<Listening> {
-  const listener = getRequestListener((request) => fetch(request), {
-    errorHandler: (error) =>
-      toProblem(error instanceof RequestError ? malformed() : error, report).toResponse(),
-  });
+  const listener = getRequestListener(
+    (request, { incoming }) => fetch(request, { incoming: incoming as IncomingMessage }),
+    {
+      errorHandler: (error) =>
+        toProblem(error instanceof RequestError ? malformed() : error, report).toResponse(),
+    },
+  );
   const answers = new WeakMap<Duplex, ServerResponse>();
   const server = createServer(
     // A request without Host gets a problem document, too.

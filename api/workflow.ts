@@ -1,6 +1,6 @@
 /**
  * Owns: everything that the API asks of Temporal: updates of conversations, and short activities on the tool host. The
- * only file in api/ that uses Temporal's client.
+ * only file in api/ that uses Temporal's client, beside worker-versions.ts.
  * Not here: the names and inputs of the updates (protocol/workflow.ts), and what they do.
  */
 import { randomUUID } from "node:crypto";
@@ -23,7 +23,7 @@ import { ApplicationFailure, TimeoutFailure, type UpdateDefinition } from "@temp
 import type { HostActivities } from "../protocol/activities.ts";
 import type { Sandbox } from "../machine/conversation.ts";
 import { plainTitle } from "../protocol/title.ts";
-import { dataConverterOf } from "../protocol/payload-signature.ts";
+import { dataConverterOf } from "../protocol/payload-encryption.ts";
 import {
   HOST_DEADLINE_MS,
   HOST_RUN_TIMEOUT_MS,
@@ -31,7 +31,7 @@ import {
   UPDATE_DEADLINE_MS,
   WORKFLOW_TASK_TIMEOUT_MS,
 } from "../protocol/timing.ts";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 import {
   CONVERSATION_WORKFLOW,
   toolsQueue,
@@ -44,8 +44,12 @@ import {
 import { type Problem, unavailable } from "./problem.ts";
 import { rejectionProblem } from "./rejection.ts";
 import { Sandboxes } from "./sandboxes.ts";
+import { endAbandoned, whyNoWorker } from "./worker-versions.ts";
 
 type CheckedDirectory = Awaited<ReturnType<HostActivities["checkDirectory"]>>;
+
+/** A component as a readiness report names it, and what is wrong with it. */
+export type Missing = { readonly name: "postgres" | "temporal" | "worker"; readonly why: string };
 
 /** All calls reject with a Problem: `unavailable`, or the code of a rejection. */
 export type Workflows = {
@@ -76,8 +80,8 @@ export type Workflows = {
   lastSandboxOf(host: string): Promise<Sandbox | null>;
   checkDirectory(host: string, cwd: string): Promise<CheckedDirectory>;
   listDirectories(host: string, path: string): Promise<readonly string[]>;
-  /** The components without which no update is answered, as a readiness report names them. */
-  missing(): Promise<readonly ("temporal" | "worker")[]>;
+  /** The components without which no update is answered. */
+  missing(): Promise<readonly Missing[]>;
   close(): Promise<void>;
 };
 
@@ -95,20 +99,20 @@ const CALLS = 8;
 /** Milliseconds for which a new title is sent again to a server that does not answer, and between two tries. */
 const TITLE_WITHIN_MS = 60_000;
 const TITLE_PAUSE_MS = 1_000;
-/** Milliseconds. The server sees a polling worker at least once a minute. */
-const POLLER_FRESH_MS = 75_000;
+/** Milliseconds without an answer after which the API looks whether there is still a worker that could give it. */
+const LOOK_FOR_WORKER_MS = 2_000;
 
 export type TemporalOptions = {
   readonly address: string;
   readonly namespace: string;
   /** Where workers poll for conversations. */
   readonly taskQueue: string;
-  /** null: nothing is signed. */
-  readonly payloadKey: Uint8Array | null;
+  /** The first encrypts, all decrypt; none: nothing is encrypted. */
+  readonly payloadKeys: readonly Uint8Array[];
 };
 
 /** Connects on first use, and reconnects by itself; does not fail when the server is down. */
-export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: TemporalOptions): Workflows {
+export function connectWorkflows({ address, namespace, taskQueue, payloadKeys }: TemporalOptions): Workflows {
   const retries = defaultGrpcRetryOptions({ maxAttempts: CALLS, initialIntervalMs: () => FIRST_RETRY_MS });
   const closing = new AbortController();
   const mayRetry: typeof retries.retryableDecider = (attempt, status) =>
@@ -120,7 +124,9 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
     channelArgs: { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 },
     interceptors: [makeGrpcRetryInterceptor({ ...retries, retryableDecider: mayRetry })],
   });
-  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(payloadKey) });
+  const client = new Client({ connection, namespace, dataConverter: dataConverterOf(payloadKeys) });
+
+  const queue = { namespace, taskQueue };
 
   const startOf = (start: ConversationStart, workflowIdConflictPolicy: "FAIL" | "USE_EXISTING") => {
     const title = plainTitle(start.createInput?.title ?? null);
@@ -141,7 +147,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
       const opened = await client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, () =>
         client.workflow.executeUpdateWithStart(openUpdate, { startWorkflowOperation }),
       );
-      return signed(opened).created;
+      return authenticated(opened).created;
     } catch (error) {
       if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
       // This call has started the workflow, so the workflow has this call's create input.
@@ -171,10 +177,16 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
       const startWorkflowOperation = startOf({ conversationId }, "USE_EXISTING");
       return client.workflow.executeUpdateWithStart(definition, { ...options, startWorkflowOperation });
     };
-    return client.withDeadline(Date.now() + UPDATE_DEADLINE_MS, async () => {
+    const deadline = Date.now() + UPDATE_DEADLINE_MS;
+    // A run that is terminated answers the update at once, and the next try starts the conversation from its row.
+    const look = setTimeout(() => {
+      const end = () => endAbandoned(client, queue, conversationId);
+      void client.withDeadline(deadline, end).catch(() => undefined);
+    }, LOOK_FOR_WORKER_MS);
+    const answered = client.withDeadline(deadline, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
-          return signed(await ask(attempt));
+          return authenticated(await ask(attempt));
         } catch (error) {
           if (attempt === 1) await exists();
           if (attempt < ATTEMPTS && (isClosed(error) || wasOverlooked(error))) continue;
@@ -182,6 +194,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
         }
       }
     });
+    return answered.finally(() => clearTimeout(look));
   }
 
   const onHost = async <T>(host: string, activity: keyof HostActivities, args: unknown[]): Promise<T> => {
@@ -196,7 +209,7 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
           retry: { maximumAttempts: 1 },
         }),
       );
-      return signed(answer);
+      return authenticated(answer);
     } catch (error) {
       if (error instanceof ActivityExecutionFailedError && error.cause instanceof TimeoutFailure) {
         throw unavailable(`No worker answers for the tools of ${host}.`);
@@ -242,17 +255,12 @@ export function connectWorkflows({ address, namespace, taskQueue, payloadKey }: 
     },
     async missing() {
       try {
-        const queue = await client.withDeadline(Date.now() + PROBE_DEADLINE_MS, () =>
-          client.workflowService.describeTaskQueue({
-            namespace,
-            taskQueue: { name: taskQueue },
-          }),
+        const why = await client.withDeadline(Date.now() + PROBE_DEADLINE_MS, () =>
+          whyNoWorker(client, queue),
         );
-        const since = Date.now() / 1_000 - POLLER_FRESH_MS / 1_000;
-        const polled = queue.pollers.some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) > since);
-        return polled ? [] : ["worker"];
+        return why === null ? [] : [{ name: "worker", why }];
       } catch {
-        return ["temporal"];
+        return [{ name: "temporal", why: "temporal cannot be reached" }];
       }
     },
     async close() {
@@ -288,9 +296,9 @@ function grpcCode(error: unknown): number | null {
   return isGrpcServiceError(cause) ? cause.code : null;
 }
 
-/** @throws Problem when the answer is not signed, and so does not come from our workers. */
-function signed<T>(answer: T): T {
-  if (isUnsigned(answer)) throw unreachable();
+/** @throws Problem when the answer does not come from our workers. */
+function authenticated<T>(answer: T): T {
+  if (isUnauthenticated(answer)) throw unreachable();
   return answer;
 }
 

@@ -47,7 +47,7 @@ async function startAnother(product: Product): Promise<() => Promise<void>> {
     DATABASE_URL: product.databaseUrl,
     TEMPORAL_ADDRESS: product.temporalAddress,
     ANTHROPIC_API_KEY: "bench",
-    PAYLOAD_KEY: Buffer.from(product.payloadKey ?? []).toString("base64"),
+    PAYLOAD_KEY: product.payloadKeys.map((key) => Buffer.from(key).toString("base64")).join(","),
     ANTHROPIC_BASE_URL: product.model.url,
   });
   await worker.ready;

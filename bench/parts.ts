@@ -15,6 +15,7 @@ import { plainTurns, toolRounds, type Span } from "./rounds.ts";
 import type { Part } from "./run.ts";
 import { deathsOfLargeTrees, ordinaryWork, spawns } from "./sandbox.ts";
 import { ms, quantile, spread, type Row } from "./stats.ts";
+import { movedTurns } from "./upgrade.ts";
 import { cancelsOfFamilies, firstRequests, GENERATION, memoryOfFinished, wallTime } from "./sub-agents.ts";
 
 const DEATHS = [0.5, 0.99, 1];
@@ -200,6 +201,20 @@ async function* crash(product: Product, dir: string): AsyncGenerator<Row> {
   }
 }
 
+async function* upgrade(product: Product, dir: string): AsyncGenerator<Row> {
+  const { moved, others } = await movedTurns(product, dir, 6);
+  yield {
+    what: `turn on the current version, ${others.length} of them`,
+    figures: spread(others, STALLS),
+    goal: "",
+  };
+  const ratio = (quantile(moved, 0.5) / quantile(others, 0.5)).toFixed(2);
+  yield {
+    what: `turn across a change of the version, ${moved.length} of them`,
+    ...{ figures: `${spread(moved, STALLS)}, ${ratio} × the others`, goal: "3 ×", compared: Number(ratio) },
+  };
+}
+
 async function* commandLine(product: Product, dir: string): AsyncGenerator<Row> {
   const { node, ...commands } = await firstBytes(product, dir, 40);
   yield { what: "`node -e 0`", figures: spread(node, STALLS), goal: "" };
@@ -223,5 +238,6 @@ export const PARTS: ReadonlyMap<string, Part> = new Map<string, Part>([
   ["deltas", deltas],
   ["crash", crash],
   ["command-line", commandLine],
+  ["upgrade", upgrade],
   ...PAGE_PARTS,
 ]);

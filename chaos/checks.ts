@@ -8,11 +8,11 @@ import { readEvents } from "../db/events.ts";
 import { loadConversation } from "../db/load.ts";
 import { isWorking } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
-import type { Product } from "../test/support/product.ts";
+import type { Served } from "../test/support/product.ts";
 import { ServiceError, WorkflowNotFoundError } from "@temporalio/client";
-import type { World } from "./faults.ts";
 import { stateQuery } from "../protocol/workflow.ts";
 import { SCRIPT } from "./model.ts";
+import type { Scene } from "./scene.ts";
 import type { Accepted, Chapter } from "./virtual-user.ts";
 
 /** Status codes of gRPC. */
@@ -97,7 +97,7 @@ export async function checkEvents(db: Database): Promise<string[]> {
 }
 
 /** The row equals what a replay of the workflow's history yields, and nothing is unconfirmed. */
-export async function checkReplay({ product, restarts }: World, db: Database, id: string): Promise<string[]> {
+export async function checkReplay({ product, restarts }: Scene, db: Database, id: string): Promise<string[]> {
   const stored = await loadConversation(db, id);
   if (stored === null) return [`${id}: has no row`];
   const complaints: string[] = [];
@@ -164,14 +164,14 @@ export async function checkLedger(db: Database, ledger: string): Promise<string[
 }
 
 /** The provider accepted every request, and every request still had the text of its virtual user. */
-export const checkRequests = ({ model }: Product): string[] =>
+export const checkRequests = ({ model }: Served): string[] =>
   model.requests.flatMap(({ refusal, id, key }) => [
     ...(refusal === null ? [] : [`request ${id}: ${refusal.message}`]),
     ...(key === SCRIPT ? [] : [`request ${id} has lost who is to answer it`]),
   ]);
 
 /** The number of conversations that ran tools under the first release, and then under the second. */
-export async function countCarriedOver({ temporal }: Product, ids: readonly string[]): Promise<number> {
+export async function countCarriedOver({ temporal }: Served, ids: readonly string[]): Promise<number> {
   const histories = await Promise.all(
     ids.map((id) => historyOf(temporal, id).catch((error: unknown) => noneIfGone(error))),
   );
@@ -200,7 +200,7 @@ function codeOf(error: unknown): unknown {
 }
 
 /** The history of all runs of a workflow, one after the other. */
-async function historyOf(temporal: Product["temporal"], workflowId: string, runId?: string) {
+async function historyOf(temporal: Served["temporal"], workflowId: string, runId?: string) {
   const events = (await temporal.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
   const before = events[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? "";
   if (before !== "") events.unshift(...(await historyOf(temporal, workflowId, before)));

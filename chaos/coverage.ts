@@ -10,7 +10,10 @@ export type Outcomes = Readonly<Record<string, number>>;
 const FAILED_AT_MOST = 0.2;
 
 /** Every fault must have found a tool, a request and a commit under way, all at once. */
-export function misses(hits: Hits, { faults, needed, rare, rareHits }: Size): string[] {
+export function misses<Name extends string>(
+  hits: Hits<Name>,
+  { faults, needed, rare, rareHits }: Size<Name>,
+): string[] {
   const wanted = [
     ...faults.map((name) => ({ name, times: needed })),
     ...rare.map((name) => ({ name, times: rareHits })),
@@ -29,7 +32,11 @@ export function countOf(outcomes: readonly string[]): Outcomes {
 }
 
 /** Every kind of turn must have taken place, and most turns must have had their intended outcome. */
-export function lacks(outcomes: Outcomes, { turns, stopQueues }: Size, canRestrict: boolean): string[] {
+export function lacks(
+  outcomes: Outcomes,
+  { turns, stopQueues }: Pick<Size, "turns" | "stopQueues">,
+  canRestrict: boolean,
+): string[] {
   const { failed = 0 } = outcomes;
   const wanted = OUTCOMES.filter(
     (outcome) => canRestrict || (outcome !== "approved" && outcome !== "denied"),

@@ -5,7 +5,7 @@
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
-import type { World } from "./faults.ts";
+import type { Scene } from "./scene.ts";
 
 const ROOT = join(import.meta.dirname, "..", "reports", "chaos");
 const ID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
@@ -14,7 +14,7 @@ const ID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 export async function keepEvidence(
   seed: number,
   complaints: readonly string[],
-  { product, journal }: World,
+  { product, journal }: Scene,
   logs: readonly string[],
 ): Promise<string> {
   const folder = join(ROOT, String(seed));

@@ -5,9 +5,9 @@ import type { TcpProxy } from "../test/support/tcp-proxy.ts";
 import type { DeafClients } from "./deaf-clients.ts";
 import { exhaust } from "./connections.ts";
 import { freeze, isPresent, kill, killOnly, launcherOf, type Target } from "./processes.ts";
-import type { Journal } from "./journal.ts";
 import type { Random } from "./random.ts";
 import type { Restarts } from "./restarts.ts";
+import type { Fault, Scene } from "./scene.ts";
 import type { SmallDisk } from "./small-disk.ts";
 import type { Workers } from "./workers.ts";
 
@@ -32,29 +32,16 @@ export const FAULTS = [
 ] as const;
 export type FaultName = (typeof FAULTS)[number];
 
-export type World = {
+/** A run of `npm start`. */
+export type World = Scene & {
   readonly product: Product;
   readonly workers: Workers;
   /** Between the product and the provider. */
   readonly provider: TcpProxy;
   readonly deaf: DeafClients;
   readonly restarts: Restarts;
-  readonly journal: Journal;
   /** The disk with the data folder; null: the folder has no file system of its own. */
   readonly disk: SmallDisk | null;
-  /** The folder in which all commands run. */
-  readonly cwd: string;
-};
-
-/** A fault that was drawn, and waits for its moment. */
-export type Fault = {
-  /** Its target is present. */
-  readonly isReady: () => boolean;
-  /**
-   * Strikes at once. Resolves when the fault is over, with whether it took hold; its consequences may still be going
-   * on.
-   */
-  readonly strike: () => Promise<boolean>;
 };
 
 /** Milliseconds; some are longer than the heartbeat time-out, some shorter. */

@@ -1,9 +1,9 @@
 /** Owns: the final check of a run, in this order: the virtual users, the events that they received, the replays. */
 import { openDatabase } from "../db/connect.ts";
 import * as checks from "./checks.ts";
-import type { World } from "./faults.ts";
 import { leftoversOf } from "./leftovers.ts";
 import type { Places } from "./model.ts";
+import type { Scene } from "./scene.ts";
 import type { VirtualUser } from "./virtual-user.ts";
 
 export type FinalCheck = {
@@ -17,11 +17,11 @@ export type FinalCheck = {
 };
 
 export async function checkEverything(
-  world: World,
+  scene: Scene,
   users: readonly VirtualUser[],
   places: Places,
 ): Promise<FinalCheck> {
-  const { product, workers, deaf, restarts } = world;
+  const { product, others, restarts } = scene;
   const db = openDatabase(product.databaseUrl, { applicationName: "chaos", max: 4 });
   try {
     await Promise.all(
@@ -43,13 +43,13 @@ export async function checkEverything(
     complaints.push(...(await checks.checkEvents(db)), ...(await checks.checkLedger(db, places.ledger)));
     complaints.push(...checks.checkRequests(product), ...(await leftoversOf(places.cwd)));
     // Restarted workers have no cached workflows, so they have to replay.
-    await workers.restart();
-    const roots = [deaf.talk.id, ...chapters.map(({ talk }) => talk.id)];
+    await scene.replaceWorkers();
+    const roots = [...others, ...chapters.map(({ talk }) => talk.id)];
     const everybody = await checks.checkEverybody(db, roots);
-    const replayed = everybody.ids.map((id) => checks.checkReplay(world, db, id));
+    const replayed = everybody.ids.map((id) => checks.checkReplay(scene, db, id));
     complaints.push(...everybody.complaints, ...(await Promise.all(replayed)).flat());
-    const others = everybody.ids.filter((id) => id !== deaf.talk.id);
-    const carriedOver = await checks.countCarriedOver(product, others);
+    const made = everybody.ids.filter((id) => !others.includes(id));
+    const carriedOver = await checks.countCarriedOver(product, made);
     for (const { talk } of chapters) talk.close();
     return { complaints, carriedOver, resumed, rejoined };
   } finally {

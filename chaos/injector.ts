@@ -6,12 +6,19 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Sql } from "postgres";
 import { openClient } from "../db/connect.ts";
 import { commandsIn } from "./leftovers.ts";
-import { drawFault, FAULTS, type Fault, type FaultName, type World } from "./faults.ts";
 import type { Pace } from "./pace.ts";
 import type { Plan } from "./plan.ts";
+import type { Random } from "./random.ts";
+import type { Fault, Scene } from "./scene.ts";
 
 /** How often each fault took hold while a tool, a request and a commit were under way. */
-export type Hits = Readonly<Record<FaultName, number>>;
+export type Hits<Name extends string> = Readonly<Record<Name, number>>;
+
+/** The faults that there are, and how each is drawn. */
+export type Faults<Name extends string> = {
+  readonly names: readonly Name[];
+  readonly draw: (name: Name, chance: Random) => Fault;
+};
 
 /** Milliseconds to wait for a good moment; then the fault strikes all the same. */
 const TIMEOUT_MS = 15_000;
@@ -22,25 +29,28 @@ const SECOND_CHANCES = 12;
 /** The chance that a fault does not wait for the one before it. */
 const OVERLAP = 0.4;
 
-export class Injector {
-  readonly #hits = Object.fromEntries(FAULTS.map((name) => [name, 0])) as Record<FaultName, number>;
-  readonly #world: World;
+export class Injector<Name extends string> {
+  readonly #hits: Record<Name, number>;
+  readonly #scene: Scene;
+  readonly #draw: Faults<Name>["draw"];
   readonly #pace: Pace;
   readonly #sql: Sql;
 
-  constructor(world: World, pace: Pace) {
-    this.#world = world;
+  constructor(scene: Scene, { names, draw }: Faults<Name>, pace: Pace) {
+    this.#hits = Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
+    this.#scene = scene;
+    this.#draw = draw;
     this.#pace = pace;
-    this.#sql = openClient(world.product.databaseUrl, "chaos");
+    this.#sql = openClient(scene.product.databaseUrl, "chaos");
   }
 
-  get hits(): Hits {
+  get hits(): Hits<Name> {
     return this.#hits;
   }
 
   /** @param deploy begins in the middle of the run, and is awaited only at the end. */
   async run(
-    { faults, chance }: Plan,
+    { faults, chance }: Plan<Name>,
     deploy: () => Promise<void>,
     say: (line: string) => void,
   ): Promise<void> {
@@ -56,9 +66,9 @@ export class Injector {
       if (n === middle) deployed = awaitedLater(deploy());
       await pause(afterMs);
       if (chance.next() >= OVERLAP) await running;
-      const fault = drawFault(name, this.#world, chance.fork());
+      const fault = this.#draw(name, chance.fork());
       const isGood = await this.#untilGood(fault);
-      const struck = this.#world.journal.during(name, fault.strike).then((tookHold) => {
+      const struck = this.#scene.journal.during(name, fault.strike).then((tookHold) => {
         if (isGood && tookHold) this.#hits[name]++;
         else if (chances-- > 0) left.splice(SECOND_CHANCES, 0, next);
       });
@@ -91,7 +101,7 @@ export class Injector {
 
   /** The most expensive check comes last. */
   async #isGood(): Promise<boolean> {
-    const { product, cwd } = this.#world;
+    const { product, cwd } = this.#scene;
     return (
       (await this.#isCommitting()) &&
       product.model.requests.some(({ end }) => end === null) &&

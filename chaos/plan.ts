@@ -26,16 +26,21 @@ export type Turn = {
 );
 type TurnKind = Turn["kind"];
 
-export type Plan = {
-  readonly conversations: readonly { readonly restricted: boolean; readonly turns: readonly Turn[] }[];
-  readonly faults: readonly { readonly name: FaultName; readonly afterMs: number }[];
+export type Plan<Name extends string = FaultName> = {
+  readonly conversations: readonly {
+    /** Counted from 0; it says on which of the tool hosts it is. */
+    readonly number: number;
+    readonly restricted: boolean;
+    readonly turns: readonly Turn[];
+  }[];
+  readonly faults: readonly { readonly name: Name; readonly afterMs: number }[];
   readonly chance: Random;
 };
 
-export type Size = {
+export type Size<Name extends string = FaultName> = {
   readonly conversations: number;
   readonly turns: number;
-  readonly faults: readonly FaultName[];
+  readonly faults: readonly Name[];
   /**
    * `hits`: how often each fault comes, if none misses. `needed`: how often it must find a tool, a request and a commit
    * under way.
@@ -47,7 +52,7 @@ export type Size = {
   /** The number of `STOP_QUEUES` of which a Stop must have met a message that waits. */
   readonly stopQueues: number;
   /** Faults that interrupt everything under way, each time that they come. */
-  readonly rare: readonly FaultName[];
+  readonly rare: readonly Name[];
   readonly rareHits: number;
 };
 
@@ -113,7 +118,11 @@ const WEIGHTS: Readonly<Record<Exclude<TurnKind, "approval">, number>> = {
 const RESTRICTED = 8;
 
 /** @param canRestrict the host has the sandbox; without it no conversation has to ask. */
-export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
+export function planOf<Name extends string>(
+  seed: number,
+  size: Size<Name>,
+  canRestrict: boolean,
+): Plan<Name> {
   const random = new Random(seed);
   const places = random.shuffled(Array.from({ length: size.turns }, (_, n) => n));
   const isRestricted = (c: number): boolean => canRestrict && c % RESTRICTED === 0;
@@ -135,9 +144,9 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
       const decision = c % (3 * RESTRICTED) === RESTRICTED ? "deny" : "approve";
       return { id: `c${c}t${t}`, place, ...turnOf(dealt[t] ?? "text", decision, nextStopQueue, random) };
     });
-    return { restricted, turns };
+    return { number: c, restricted, turns };
   });
-  const timesEach = (names: readonly FaultName[], times: number): FaultName[] =>
+  const timesEach = (names: readonly Name[], times: number): Name[] =>
     names.flatMap((name) => Array.from({ length: times }, () => name));
   const names = [...timesEach(size.faults, size.hits), ...timesEach(size.rare, size.rareHits)];
   const order = forgettingFirst(random.shuffled(names));
@@ -149,12 +158,13 @@ export function planOf(seed: number, size: Size, canRestrict: boolean): Plan {
  * When Temporal loses its histories, it is no longer known which conversations ran under both releases. So these faults
  * come well before the deploy.
  */
-function forgettingFirst(names: readonly FaultName[]): FaultName[] {
+function forgettingFirst<Name extends string>(names: readonly Name[]): Name[] {
   const [order, third] = [[...names], Math.floor(names.length / 3)];
-  const isLost = (name: FaultName | undefined): boolean => name === "power cut, temporal lost";
-  for (let n = third; n < order.length; n++) {
+  const isLost = (name: string): boolean => name === "power cut, temporal lost";
+  for (const [n, late] of names.entries()) {
     const earlier = order.findIndex((name) => !isLost(name));
-    if (isLost(order[n])) [order[n], order[earlier]] = [order[earlier] ?? "kill api", order[n] ?? "kill api"];
+    const other = order[earlier];
+    if (n >= third && isLost(late) && other !== undefined) [order[n], order[earlier]] = [other, late];
   }
   return order;
 }

@@ -1,6 +1,7 @@
 /** Owns: the set-up of a run: the product with a second worker, a network to the provider, the model, the files. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { ScriptedServer } from "../local/scripted/server.ts";
 import { encodedImage } from "../test/support/images.ts";
 import { startProduct } from "../test/support/product.ts";
 import { startProxy, type TcpProxy } from "../test/support/tcp-proxy.ts";
@@ -12,6 +13,7 @@ import { Restarts } from "./restarts.ts";
 import type { Ends } from "./site.ts";
 import type { SmallDisk } from "./small-disk.ts";
 import type { Sources } from "./sources.ts";
+import { STUCK_AFTER_MS } from "./stuck-detector.ts";
 import { Workers } from "./workers.ts";
 
 /** `remarks` are the model's complaints about requests. */
@@ -48,8 +50,28 @@ export async function setStage(
     folder: join(folder, "second-worker"),
   });
   ends.push(() => workers.stop());
+  const remarks = scriptFor(product.model, places);
+  const deaf = await DeafClients.prepare(product);
+  ends.push(() => deaf.close());
+  const journal = new Journal();
+  const copies = join(folder, "copies");
+  const restarts = new Restarts(product, workers, journal, { cwd: places.cwd, copies });
+  const world: World = {
+    ...{ product, workers, provider, deaf, restarts, journal, disk },
+    ...{
+      cwd: places.cwd,
+      others: [deaf.talk.id],
+      stuckAfterMs: STUCK_AFTER_MS,
+      replaceWorkers: () => workers.restart(),
+    },
+  };
+  return { world, remarks };
+}
+
+/** Lets the model answer the virtual users. Returns its complaints about requests, which grow. */
+export function scriptFor(model: ScriptedServer, places: Places): readonly string[] {
   const remarks: string[] = [];
-  product.model.script(SCRIPT, ({ body }) => {
+  model.script(SCRIPT, ({ body }) => {
     try {
       return answerOf(body, places);
     } catch (error) {
@@ -57,12 +79,7 @@ export async function setStage(
       throw error;
     }
   });
-  const deaf = await DeafClients.prepare(product);
-  ends.push(() => deaf.close());
-  const journal = new Journal();
-  const copies = join(folder, "copies");
-  const restarts = new Restarts(product, workers, journal, { cwd: places.cwd, copies });
-  return { world: { product, workers, provider, deaf, restarts, journal, disk, cwd: places.cwd }, remarks };
+  return remarks;
 }
 
 const addressOf = ({ port }: TcpProxy): string => `http://127.0.0.1:${port}`;

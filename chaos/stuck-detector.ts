@@ -5,18 +5,18 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Talk } from "../test/support/talk.ts";
 
-/** Milliseconds within which a working conversation must make progress, all recoveries included. */
-const STUCK_AFTER_MS = 60_000;
+export const STUCK_AFTER_MS = 60_000;
 const LOOK_MS = 2_000;
 
 /**
  * Resolves as `reached` does.
  *
+ * @param afterMs within which a conversation that works must make progress, all recoveries included
  * @throws when the conversation is stuck before that.
  */
-export async function unlessStuck<T>(talk: Talk, reached: Promise<T>): Promise<T> {
+export async function unlessStuck<T>(talk: Talk, reached: Promise<T>, afterMs = STUCK_AFTER_MS): Promise<T> {
   const over = new AbortController();
-  const stuck = watch(talk, over.signal);
+  const stuck = watch(talk, afterMs, over.signal);
   try {
     return await Promise.race([reached, stuck]);
   } finally {
@@ -25,13 +25,13 @@ export async function unlessStuck<T>(talk: Talk, reached: Promise<T>): Promise<T
   }
 }
 
-async function watch(talk: Talk, over: AbortSignal): Promise<never> {
+async function watch(talk: Talk, afterMs: number, over: AbortSignal): Promise<never> {
   let last = "";
   let since = performance.now();
   for (;;) {
     const seen = await progressOf(talk);
     if (seen !== last) since = performance.now();
-    else if (performance.now() - since > STUCK_AFTER_MS) {
+    else if (performance.now() - since > afterMs) {
       const known = JSON.stringify([await talk.state(), await pendingOf(talk)]);
       throw new Error(`${talk.id} is stuck: ${known}`);
     }

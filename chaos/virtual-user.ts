@@ -7,16 +7,15 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { isDead } from "../test/support/processes.ts";
-import type { Product } from "../test/support/product.ts";
-import type { World } from "./faults.ts";
+import type { Served } from "../test/support/product.ts";
 import { Talk, type Heard, type Shown } from "../test/support/talk.ts";
 import { sentImage } from "../test/support/images.ts";
 import { directiveText, doneWith, SCRIPT, type Places } from "./model.ts";
 import type { Pace } from "./pace.ts";
 import { unlessStuck } from "./stuck-detector.ts";
 import { toPerson } from "../machine/wording.ts";
-import type { Restarts } from "./restarts.ts";
 import type { Plan, StopQueue, Turn } from "./plan.ts";
+import type { Scene } from "./scene.ts";
 
 export type Accepted = {
   readonly id: string;
@@ -57,14 +56,16 @@ export class VirtualUser {
   readonly outcomes: string[] = [];
   /** How often a restart has interrupted a turn. */
   interruptions = 0;
-  readonly #product: Product;
+  readonly #product: Served;
+  readonly #stuckAfterMs: number;
   readonly #plan: UserPlan;
   readonly #places: Places;
   readonly #pace: Pace;
-  readonly #restarts: Restarts;
+  readonly #restarts: Scene["restarts"];
 
-  constructor({ product, restarts }: World, plan: UserPlan, places: Places, pace: Pace) {
+  constructor({ product, restarts, stuckAfterMs }: Scene, plan: UserPlan, places: Places, pace: Pace) {
     this.#product = product;
+    this.#stuckAfterMs = stuckAfterMs;
     this.#plan = plan;
     this.#places = places;
     this.#pace = pace;
@@ -79,9 +80,11 @@ export class VirtualUser {
 
   /** Begins a conversation, before the first fault. */
   async arrive(): Promise<void> {
+    const { toolHosts } = this.#product;
+    const host = toolHosts[this.#plan.number % toolHosts.length];
     const talk = await (this.#plan.restricted
-      ? Talk.create(this.#product, this.#places.cwd)
-      : Talk.open(this.#product, this.#places.cwd));
+      ? Talk.create(this.#product, this.#places.cwd, host)
+      : Talk.open(this.#product, this.#places.cwd, "unrestricted", host));
     this.chapters.push({ talk, accepted: [] });
   }
 
@@ -221,7 +224,7 @@ export class VirtualUser {
     if (isRunning) await this.#say("And thank you.", { id: later, delivery: "followUp" });
     await this.#cancel(turn.queue, later);
     await resting;
-    const alive = await unlessStuck(talk, announced);
+    const alive = await this.#unlessStuck(announced);
     if (alive.length > 0) this.#complain(`at rest, and ${alive.join(", ")} alive`);
     if (isRunning && turn.queue !== "clear") await this.#untilDelivered(later, turn.queue);
     await this.#rest();
@@ -288,7 +291,7 @@ export class VirtualUser {
       // If a message was lost before it was stored, the last answer counts.
       if (status === 202) accepted.set(id, { id, delivery: delivered(body["delivery"]) });
       else this.#complain(`a message got ${status} ${String(body["code"])}`);
-      return status === 202 && body["pending"] === true ? () => unlessStuck(talk, talk.untilShown(id)) : null;
+      return status === 202 && body["pending"] === true ? () => this.#unlessStuck(talk.untilShown(id)) : null;
     });
     this.chapters.at(-1)?.accepted.push(...accepted.values());
   }
@@ -320,7 +323,11 @@ export class VirtualUser {
   }
 
   #until(holds: (state: Shown["state"]) => boolean): Promise<void> {
-    return unlessStuck(this.talk, this.talk.untilState(holds));
+    return this.#unlessStuck(this.talk.untilState(holds));
+  }
+
+  #unlessStuck<T>(reached: Promise<T>): Promise<T> {
+    return unlessStuck(this.talk, reached, this.#stuckAfterMs);
   }
 
   #complain(what: string): void {

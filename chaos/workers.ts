@@ -39,7 +39,7 @@ export class Workers {
   static async start(product: Product, { root, folder, dataDir, provider }: Place): Promise<Workers> {
     mkdirSync(folder);
     const settings = loadConfig({ DATA_DIR: dataDir, ANTHROPIC_API_KEY: "test-key" });
-    const config = { ...settings, payloadKey: product.payloadKey };
+    const config = { ...settings, payloadKeys: product.payloadKeys };
     const { databaseUrl, temporalAddress } = product;
     const spec = workerProcess(config, { databaseUrl, temporalAddress, modelUrl: provider });
     const files = { log: join(folder, "second-worker.log"), identity: join(folder, "second-worker.json") };

@@ -7,6 +7,7 @@ import {
   createClient,
   makeConversation,
   newId,
+  Refused,
   type Calls,
   type Client,
   type Conversation,
@@ -299,9 +300,16 @@ class Chat {
       return;
     }
     const json = { decision, toolCallId: state.toolCall.id };
-    await this.#client.call((routes) =>
-      routes.conversations[":id"].approval.$post({ param: { id: this.#id }, json }),
-    );
+    try {
+      await this.#client.call((routes) =>
+        routes.conversations[":id"].approval.$post({ param: { id: this.#id }, json }),
+      );
+    } catch (error) {
+      if (!(error instanceof Refused && error.problem.code === "forbidden_role")) throw error;
+      this.#terminal.tell(error.message, "yellow");
+      this.#terminal.tell(`In another terminal, this asks for a token: bedrock ${decision} ${this.#id}`);
+      this.#code = exitCodeOf(error);
+    }
   }
 
   async #send(text: string, delivery: "followUp" | null): Promise<void> {

@@ -2,9 +2,10 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { allConversations } from "../client/all-conversations.ts";
 import { describeState } from "../client/phase.ts";
-import { makeConversation, newId, type Calls } from "../client/index.ts";
+import { makeConversation, newId, type Calls, type Server } from "../client/index.ts";
 import type { Decision } from "./approval.ts";
 import type { Candidates } from "./completion.ts";
+import { sendDecision, type AskToken } from "./decide.ts";
 import { UsageError } from "./exit-codes.ts";
 import { readImage } from "./images.ts";
 import { conversationOf } from "./server.ts";
@@ -12,6 +13,9 @@ import type { Terminal } from "./terminal.ts";
 
 /** What a command needs: where it prints, whether as JSON, and the server. */
 export type Context = { readonly terminal: Terminal; readonly calls: Calls; readonly isJson: boolean };
+
+/** What a decision needs besides: whom to ask for a token. */
+export type DecisionContext = Context & { readonly server: Server; readonly askToken: AskToken | null };
 
 /** As much of an id as differs between conversations that were not made in the same millisecond. */
 const SHORT_ID = 13;
@@ -146,16 +150,17 @@ export async function release({ terminal, calls, isJson }: Context, given: strin
 
 /** @throws UsageError where nothing waits for a decision */
 export async function decide(
-  { terminal, calls, isJson }: Context,
+  { terminal, calls, isJson, server, askToken }: DecisionContext,
   given: string,
   decision: Decision,
 ): Promise<void> {
   const { id, state } = await conversationOf(calls, given);
   if (state.kind !== "awaiting_mode_approval")
     throw new UsageError(`The conversation waits for no approval: ${describeState(state)}.`);
-  const json = { decision, toolCallId: state.toolCall.id };
-  const answer = await calls.persist((routes) =>
-    routes.conversations[":id"].approval.$post({ param: { id }, json }),
+  const { signal } = new AbortController();
+  const answer = await sendDecision(
+    { calls, server, askToken },
+    { id, decision, toolCallId: state.toolCall.id, signal },
   );
   if (isJson) {
     terminal.data(JSON.stringify(answer));

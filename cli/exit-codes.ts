@@ -28,7 +28,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof Unreachable || error instanceof StartError) return EXIT.unreachable;
   if (!(error instanceof Refused)) return EXIT.failed;
   const { code, status } = error.problem;
-  if (code === "unauthorized") return EXIT.unauthorized;
+  if (code === "unauthorized" || code === "forbidden_role") return EXIT.unauthorized;
   if (status === 503) return EXIT.unreachable;
   return status === 404 || status === 422 || status === 413 ? EXIT.usage : EXIT.failed;
 }

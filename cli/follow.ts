@@ -2,7 +2,15 @@
  * Owns: staying with a conversation until a run has ended: what is printed, who is asked for an approval, what Ctrl-C
  * does, and how long a server may be away.
  */
-import type { Client, ConversationModel, Link, Message } from "../client/index.ts";
+import {
+  Refused,
+  type Client,
+  type ConversationModel,
+  type Link,
+  type Message,
+  type Server,
+} from "../client/index.ts";
+import { sendDecision, type AskToken } from "./decide.ts";
 import type { Decision } from "./approval.ts";
 import { codeOf, EXIT, exitCodeOf, type ExitCode } from "./exit-codes.ts";
 import { outcomeOf, type Approval, type Outcome } from "../client/outcome.ts";
@@ -17,6 +25,7 @@ export type Ask = (approval: Approval, signal: AbortSignal) => Promise<Decision 
 
 export type FollowOptions = {
   readonly client: Client;
+  readonly server: Server;
   readonly terminal: Terminal;
   readonly id: string;
   /** Null: whatever runs. */
@@ -29,6 +38,8 @@ export type FollowOptions = {
    * terminal is closed.
    */
   readonly ask: Ask;
+  /** Null: nobody can be asked for a token. */
+  readonly askToken: AskToken | null;
   /** Milliseconds for which the server may be away. */
   readonly patience: number;
   /** Milliseconds after which the run is stopped; null: never. */
@@ -189,26 +200,34 @@ class Following {
       case "wait":
         return tell();
       case "deny":
-        return this.#decide("deny", toolCallId);
+        return this.#decide("deny", toolCallId, question.signal);
       case "ask":
         void this.#options.ask(approval, question.signal).then((decision) => {
           asked.isOpen = false;
           if (decision === "nobody") this.#finish(EXIT.waits, null);
-          else if (decision !== null) this.#decide(decision, toolCallId);
+          else if (decision !== null) this.#decide(decision, toolCallId, question.signal);
         });
     }
   }
 
-  #decide(decision: Decision, toolCallId: string): void {
-    const { client, terminal, id } = this.#options;
-    client
-      .persist((routes) =>
-        routes.conversations[":id"].approval.$post({ param: { id }, json: { decision, toolCallId } }),
-      )
-      .then(
-        () => terminal.tell(decision === "approve" ? "Allowed." : "Denied.", "dim"),
-        (error: unknown) => terminal.tell((error as Error).message, "yellow"),
-      );
+  #decide(decision: Decision, toolCallId: string, signal: AbortSignal): void {
+    const { client, server, askToken, terminal, id } = this.#options;
+    sendDecision({ calls: client, server, askToken }, { id, decision, toolCallId, signal }).then(
+      () => terminal.tell(decision === "approve" ? "Allowed." : "Denied.", "dim"),
+      (error: unknown) => this.#seeRefusal(error, signal),
+    );
+  }
+
+  /** A decision was refused. Where the question still stands, nobody here can answer it. */
+  #seeRefusal(error: unknown, signal: AbortSignal): void {
+    const { terminal, id } = this.#options;
+    if (this.#isOver) return;
+    if (signal.aborted && this.#stopping === null) return terminal.tell("Decided elsewhere.", "dim");
+    terminal.tell((error as Error).message, "yellow");
+    if (!(error instanceof Refused && ["forbidden_role", "unauthorized"].includes(error.problem.code)))
+      return;
+    terminal.tell(`It waits. Allow it with: bedrock approve ${id}, or on the page.`);
+    this.#finish(EXIT.waits, null);
   }
 
   #interrupt(): void {

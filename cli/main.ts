@@ -2,8 +2,10 @@
 import { text as readAll } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { createCalls, Refused, Unreachable } from "../client/index.ts";
+import { ROLES } from "../protocol/access.ts";
 import { askPerson } from "./approval.ts";
 import { candidatesFor, COMPLETE, completionFor, SHELLS, type Shell } from "./completion.ts";
+import { tokenQuestion } from "./decide.ts";
 import { EXIT, exitCodeOf, UsageError, type ExitCode } from "./exit-codes.ts";
 import type { Ask, OnApproval } from "./follow.ts";
 import { insistent } from "./insist.ts";
@@ -11,6 +13,7 @@ import { collected, eventNumber, positive } from "./options.ts";
 import { placeOf, withPlace, type Place } from "./place.ts";
 import type { Format } from "./run.ts";
 import { serverOf, type Env } from "./server.ts";
+import type { TokenFlags } from "./token.ts";
 import { Terminal, type ProcessStreams } from "./terminal.ts";
 
 /** Seconds for which a server may be away. */
@@ -102,6 +105,7 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
     calls: insistent(createCalls(serverOf(env)), { terminal }),
     isJson: flags.json === true,
   });
+  const askToken = terminal.isInteractive ? tokenQuestion(streams, terminal) : null;
   const ask: Ask = (approval, signal) => askPerson(streams, terminal, approval, signal);
   const following = (flags: FollowingFlags) => {
     const format: Format = flags.streamJson ? "stream-json" : flags.json ? "json" : "text";
@@ -110,6 +114,7 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
       format,
       onApproval: flags.onApproval ?? (canAsk ? ("ask" as const) : ("exit" as const)),
       ask,
+      askToken,
       patience: flags.patience,
       timeout: flags.timeout ?? null,
     };
@@ -290,13 +295,25 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
   simple("release", "lets messages that are held go on", async (id, flags) =>
     (await load()).release(context(flags), id),
   );
+  const deciding = (flags: OutputFlags) => ({ ...context(flags), server: serverOf(env), askToken });
   simple("approve", "allows what the agent asks for", async (id, flags) =>
-    (await load()).decide(context(flags), id, "approve"),
+    (await load()).decide(deciding(flags), id, "approve"),
   );
-  simple("deny", "denies it", async (id, flags) => (await load()).decide(context(flags), id, "deny"));
+  simple("deny", "denies it", async (id, flags) => (await load()).decide(deciding(flags), id, "deny"));
   simple("wrap-up", "a summary now, to go on from", async (id, flags) =>
     (await load()).wrapUp(context(flags), id),
   );
+
+  program
+    .command("spending")
+    .summary("what was spent today, or by a conversation")
+    .description("By all conversations since 00:00 UTC, or by one with its sub-agents; and the limits.")
+    .argument("[id]")
+    .addOption(json())
+    .action(async (id: string | undefined, flags: OutputFlags) => {
+      const { spending } = await import("./spending.ts");
+      await spending(context(flags), id ?? null);
+    });
 
   program
     .command("mode")
@@ -341,6 +358,26 @@ Exit codes: 0 done, 1 failed, 2 waits for an approval, 3 context used up, 64 wro
     .action(async (id: string, flags: OutputFlags) => {
       const { exportConversation } = await import("./export.ts");
       await exportConversation(context(flags), id);
+    });
+
+  program
+    .command("token")
+    .summary("makes a token for a person or a program")
+    .description(
+      "Prints a new token once, and its entry for the file that API_TOKENS_FILE names. It asks no server.",
+    )
+    .argument("<name>", "whose it is; an approval names it")
+    .addOption(
+      new Option("--role <role>", "what it may do; each role includes those before it")
+        .choices(ROLES)
+        .makeOptionMandatory(),
+    )
+    .option("--expires <time>", "2027-01-31, or with a time")
+    .option("--requests-per-minute <number>", "600 unless given", positive)
+    .addOption(json())
+    .action(async (name: string, flags: TokenFlags) => {
+      const { makeToken } = await import("./token.ts");
+      makeToken(terminal, name, flags);
     });
 
   program

@@ -2,7 +2,7 @@
  * Owns: a conversation as lines, as it goes on: the agent's words to standard output, what it does to standard error.
  * It prints each thing once, whatever the model's changes.
  */
-import { labelOf, subjectOf } from "../client/call-words.ts";
+import { decisionOf, labelOf, subjectOf } from "../client/call-words.ts";
 import type { LiveOutput, LoadedConversation } from "../client/index.ts";
 import { liveRowsOf, Transcript, type Call, type Row } from "../client/transcript.ts";
 import { plainText } from "../machine/message.ts";
@@ -129,7 +129,9 @@ export class Printer {
   ): void {
     const isDone = status === "completed";
     const showsOutput =
-      call.name === "bash" || call.name === "spawn_agents" || (!isDone && call.diffs.length === 0);
+      call.name === "bash" ||
+      call.name === "spawn_agents" ||
+      (!isDone && call.diffs.length === 0 && call.decided === null);
     if (showsOutput && shown.lines === 0) {
       const text = plainText(output);
       if (text.trim() !== "") this.#printOutput(text.trimEnd().split("\n"), 0);
@@ -144,6 +146,11 @@ export class Printer {
           line.startsWith("+") ? "green" : line.startsWith("-") ? "red" : "dim",
         );
       if (lines.length > DIFF_LINES) this.#terminal.tell("  … more: bedrock export", "dim");
+    }
+    const decision = decisionOf(call);
+    if (decision !== null) {
+      this.#terminal.tell(isDone ? `  ✓ ${decision}` : `  ✗ ${decision}`, isDone ? "green" : "red");
+      return;
     }
     const seconds = `${(durationMs / 1000).toFixed(1)} s`;
     this.#terminal.tell(isDone ? `  ✓ ${seconds}` : `  ✗ ${status} · ${seconds}`, isDone ? "green" : "red");

@@ -10,6 +10,7 @@ import {
   type ConversationModel,
 } from "../client/index.ts";
 import type { Server } from "../client/index.ts";
+import type { AskToken } from "./decide.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { follow, type Ask, type Followed, type OnApproval } from "./follow.ts";
 import { readImage } from "./images.ts";
@@ -25,6 +26,8 @@ type FollowFlags = {
   readonly format: Format;
   readonly onApproval: OnApproval;
   readonly ask: Ask;
+  /** Null: nobody can be asked for a token. */
+  readonly askToken: AskToken | null;
   /** Seconds. */
   readonly patience: number;
   /** Seconds; null: as long as it takes. */
@@ -61,7 +64,14 @@ export async function run(terminal: Terminal, server: Server, flags: RunFlags): 
     // The person knows what they have said.
     const printer = isText ? new Printer(terminal, { from: 0, without: messageId }) : null;
     const isInterrupted = early.end();
-    return await stay(client, terminal, id, { ...flags, messageId, printer, stopsRun: true, isInterrupted });
+    return await stay(client, terminal, id, {
+      ...flags,
+      server,
+      messageId,
+      printer,
+      stopsRun: true,
+      isInterrupted,
+    });
   } finally {
     early.end();
     client.end();
@@ -148,7 +158,7 @@ export async function attach(terminal: Terminal, server: Server, flags: AttachFl
     else client.open(id, { conversation, after: flags.after });
     const from = flags.after === null ? ("last run" as const) : 0;
     const printer = flags.format === "text" ? new Printer(terminal, { from, without: null }) : null;
-    const options = { ...flags, messageId: null, printer, stopsRun: false, isInterrupted: false };
+    const options = { ...flags, server, messageId: null, printer, stopsRun: false, isInterrupted: false };
     return await stay(client, terminal, id, options);
   } finally {
     client.end();
@@ -166,6 +176,7 @@ function clientFor(terminal: Terminal, server: Server, format: Format): Client {
 }
 
 type StayOptions = FollowFlags & {
+  readonly server: Server;
   readonly messageId: string | null;
   readonly printer: Printer | null;
   readonly stopsRun: boolean;
@@ -173,15 +184,29 @@ type StayOptions = FollowFlags & {
 };
 
 async function stay(client: Client, terminal: Terminal, id: string, options: StayOptions): Promise<ExitCode> {
-  const { format, onApproval, ask, patience, timeout, messageId, printer, stopsRun, isInterrupted } = options;
+  const {
+    format,
+    server,
+    onApproval,
+    ask,
+    askToken,
+    patience,
+    timeout,
+    messageId,
+    printer,
+    stopsRun,
+    isInterrupted,
+  } = options;
   const followed = await follow({
     client,
+    server,
     terminal,
     id,
     messageId,
     printer,
     onApproval,
     ask,
+    askToken,
     patience: patience * 1000,
     timeout: timeout === null ? null : timeout * 1000,
     stopsRun,
@@ -204,13 +229,13 @@ const endingOf = (id: string, { code, outcome }: Followed): object => ({
 function shownOf(model: ConversationModel): object {
   if (model.kind !== "loaded") return {};
   const { conversation, messages } = model;
-  const { title, cwd, mode, state, usage } = conversation;
+  const { title, cwd, mode, state, usage, spent } = conversation;
   const answer = messages.findLast(({ type }) => type === "agent");
   const text =
     answer?.type === "agent"
       ? answer.content.map(({ text }) => (typeof text === "string" ? text : "")).join("")
       : "";
-  return { text, title, cwd, mode, state, usage };
+  return { text, title, cwd, mode, state, usage, spent };
 }
 
 /** Of a command that ended before the run. */

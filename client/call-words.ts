@@ -26,6 +26,13 @@ export function labelOf(call: Call): string {
   }
 }
 
+/** "Allowed by ada", "Denied"; null: nothing was decided on the call. */
+export function decisionOf({ decided }: Call): string | null {
+  if (decided === null) return null;
+  const by = decided.by === undefined ? "" : ` by ${decided.by}`;
+  return `${decided.decision === "approve" ? "Allowed" : "Denied"}${by}`;
+}
+
 /**
  * What a call is about: its command, path, pattern or query; empty where its input has none.
  *

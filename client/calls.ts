@@ -5,6 +5,7 @@
 import { type ClientResponse, DetailedError, hc, parseResponse } from "hono/client";
 import type { Api } from "../api/app.ts";
 import type { ProblemCode } from "../api/problem.ts";
+import { patiently } from "./patience.ts";
 import { REQUEST_DEADLINE_MS, UPLOAD_DEADLINE_MS } from "../protocol/timing.ts";
 
 export type Problem = {
@@ -57,6 +58,7 @@ const PERSISTENCE_MS = 60_000;
 export type Calls = {
   /**
    * One call: `call((routes) => routes.models.$get())`. Resolves with the answer's body, undefined where it has none.
+   * Where the server counts too many requests, it waits as long as the server says.
    *
    * @throws Refused, Unreachable
    */
@@ -77,12 +79,13 @@ export type Calls = {
   readonly bytes: (path: string) => Promise<Blob>;
 };
 
-export function createCalls({ url, token }: Server): Calls {
+/** @param onUnauthorized called when the server does not accept the token */
+export function createCalls({ url, token }: Server, onUnauthorized?: () => void): Calls {
   const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
   const fetchInTime: typeof fetch = (input, init) => {
     const isLarge = typeof init?.body === "string" && init.body.length > SMALL_BODY;
-    const signal = AbortSignal.timeout(isLarge ? UPLOAD_DEADLINE_MS + TIMEOUT_MS : TIMEOUT_MS);
-    return fetch(input, { ...init, signal });
+    const timeout = isLarge ? UPLOAD_DEADLINE_MS + TIMEOUT_MS : TIMEOUT_MS;
+    return patiently(() => fetch(input, { ...init, signal: AbortSignal.timeout(timeout) }));
   };
   const { api: routes } = hc<Api>(url, { headers, fetch: fetchInTime });
 
@@ -90,7 +93,9 @@ export function createCalls({ url, token }: Server): Calls {
     try {
       return await parseResponse(request(routes));
     } catch (error) {
-      throw errorOf(error);
+      const known = errorOf(error);
+      if (known instanceof Refused && known.problem.code === "unauthorized") onUnauthorized?.();
+      throw known;
     }
   };
   const persist: Calls["persist"] = async (request, signal) => {

@@ -69,6 +69,7 @@ const ERRORS = {
   invalid_request: "request refused",
   context_exhausted: "context used up",
   runaway: "too many requests",
+  spending_limit: "spending limit",
   interrupted: "interrupted",
   unknown: "failed",
 } as const;

@@ -6,6 +6,7 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Problem, Server } from "./calls.ts";
 import type { ConversationEvent, ListEvent } from "./events.ts";
+import { patiently, waitOf } from "./patience.ts";
 
 /** Times in milliseconds since the epoch. */
 export type Link =
@@ -109,7 +110,7 @@ export class Stream {
       this.#setLink({ kind: "unauthorized" });
       return;
     }
-    const delay = delayAfter(this.#failures++);
+    const delay = Math.max(failure.waitMs ?? 0, delayAfter(this.#failures++));
     const since = this.#link.kind === "lost" ? this.#link.since : Date.now();
     this.#setLink({ kind: "lost", since, retryAt: Date.now() + delay, reason: failure.reason });
     this.#retry = setTimeout(() => void this.#connect(), delay);
@@ -131,7 +132,8 @@ export class Stream {
       signal,
     });
     if (response.status === 401) return { kind: "unauthorized" };
-    if (!response.ok || response.body === null) return { kind: "lost", reason: await reasonOf(response) };
+    if (!response.ok || response.body === null)
+      return { kind: "lost", reason: await reasonOf(response), waitMs: waitOf(response) };
     const parser = createParser({ onEvent: (event) => this.#receive(event, asked) });
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
@@ -192,15 +194,17 @@ export class Stream {
     // In order: a conversation may be closed and opened again.
     this.#told = this.#told.then(async () => {
       if (this.#streamId !== streamId) return;
-      const response = await fetch(`${url}/api/stream/${streamId}`, {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        },
-        body: JSON.stringify(change),
-        signal: AbortSignal.timeout(SILENCE),
-      }).catch(() => null);
+      const response = await patiently(() =>
+        fetch(`${url}/api/stream/${streamId}`, {
+          method: "POST",
+          headers: {
+            "content-type": "application/json",
+            ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+          },
+          body: JSON.stringify(change),
+          signal: AbortSignal.timeout(SILENCE),
+        }),
+      ).catch(() => null);
       if (response?.ok !== true && this.#streamId === streamId) this.reconnect();
     });
   }
@@ -242,7 +246,10 @@ type Envelope = {
   readonly data: object;
 };
 
-type Failure = { readonly kind: "unauthorized" } | { readonly kind: "lost"; readonly reason: string };
+type Failure =
+  | { readonly kind: "unauthorized" }
+  /** `waitMs`: how long the server wants the client to stay away. */
+  | { readonly kind: "lost"; readonly reason: string; readonly waitMs?: number | null };
 
 /** Doubled with each failure, and spread, so that many clients do not come back in the same moment. */
 function delayAfter(failures: number): number {

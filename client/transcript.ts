@@ -7,6 +7,7 @@ import { groupOf, type ToolGroup } from "../machine/cycle-steps.ts";
 import { SPAWN_TOOL } from "../machine/control-tools.ts";
 import {
   stringIn,
+  type Decided,
   type FileDiff,
   type Json,
   type ProviderBlock,
@@ -28,6 +29,8 @@ export type Call = {
   readonly diffs: readonly FileDiff[];
   /** Ids of its sub-agents in the order of its tasks, as soon as it has ended. */
   readonly subAgents: readonly string[];
+  /** Of a request for a mode upgrade: the decision, and by whom. */
+  readonly decided: Decided | null;
 };
 
 /** `key` is unique in a conversation, and stays. */
@@ -92,10 +95,11 @@ export function liveRowsOf(answer: LiveAnswer | null): readonly Row[] {
 /** A request makes one answer, so its id and the block's place name the block, stored or not. */
 const keyOf = (requestId: string, index: number): string => `${requestId}.${index}`;
 
-type Result = Pick<Call, "diffs" | "subAgents"> & { readonly outcome: ToolOutcome };
+type Result = Pick<Call, "diffs" | "subAgents" | "decided"> & { readonly outcome: ToolOutcome };
 
 const NOTHING: ToolDisplay = {};
 const NONE: readonly never[] = [];
+const NO_RESULT = { outcome: null, diffs: NONE, subAgents: NONE, decided: null };
 
 /** By the call's id. */
 function resultsIn(messages: readonly Message[]): ReadonlyMap<string, Result> {
@@ -103,8 +107,8 @@ function resultsIn(messages: readonly Message[]): ReadonlyMap<string, Result> {
   for (const message of messages) {
     if (message.type !== "tool") continue;
     const [outcome] = message.content;
-    const { diffs = NONE, subAgents = NONE } = message.display ?? NOTHING;
-    results.set(outcome.toolCallId, { outcome, diffs, subAgents });
+    const { diffs = NONE, subAgents = NONE, decided = null } = message.display ?? NOTHING;
+    results.set(outcome.toolCallId, { outcome, diffs, subAgents, decided });
   }
   return results;
 }
@@ -149,8 +153,8 @@ function textOf(key: string, block: ProviderBlock): Row[] {
 function callIn(block: ProviderBlock, results: ReadonlyMap<string, Result>): Call | null {
   if (block.type !== "tool_use") return null;
   const id = stringIn(block, "id");
-  const { outcome, diffs, subAgents } = results.get(id) ?? { outcome: null, diffs: NONE, subAgents: NONE };
-  return { id, name: stringIn(block, "name"), input: block["input"] ?? null, outcome, diffs, subAgents };
+  const result = results.get(id) ?? NO_RESULT;
+  return { id, name: stringIn(block, "name"), input: block["input"] ?? null, ...result };
 }
 
 function addCall(rows: Row[], call: Call): void {

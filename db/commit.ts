@@ -1,6 +1,6 @@
 /**
  * Owns: the commit, the only way in which a transition changes a conversation's rows: the fence of rules 1 to 3. The
- * function `commit_revisions` in Postgres (migrations/0001_commit_revisions.sql) decides what applies, so that a commit
+ * function `commit_revisions` in Postgres (migrations/0004_spending.sql) decides what applies, so that a commit
  * is one round trip.
  */
 import {
@@ -12,9 +12,10 @@ import {
   type Packed,
 } from "../protocol/commit.ts";
 import type { Conversation } from "../machine/conversation.ts";
-import { blocksOf, type Message } from "../machine/message.ts";
+import { blocksOf, type Charge, type Message } from "../machine/message.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { IMAGE_HASH } from "../protocol/formats.ts";
+import { dayOf, type Sums } from "../protocol/spending.ts";
 import { STAND_IN_TITLE, titleFrom } from "../protocol/title.ts";
 import type { Database } from "./connect.ts";
 import { encodeJson } from "./json.ts";
@@ -49,10 +50,16 @@ export async function commit(
 /** A message that the caller has read; its cursor in the conversation. */
 export type LastRead = Pick<Message, "id" | "sequence">;
 
+/** Which sums the claimant wants to know: of its conversation; of the day, `YYYY-MM-DD`. */
+export type WantedSums = { readonly conversation: boolean; readonly day: string | null };
+
+/** Those that were asked for; the others are null. */
+export type FoundSums = { readonly [K in keyof Sums]: Sums[K] | null };
+
 /**
  * The same, and in the same round trip reads the messages after `lastRead`, ascending, for the activity that is about
  * to perform the operation. `newMessages` is null when the claim is not granted, there is no such message, or there are
- * many after it.
+ * many after it. `sums` is null when the claim is not granted, or none are wanted.
  */
 export async function commitAndRead(
   db: Database,
@@ -62,13 +69,23 @@ export async function commitAndRead(
     createInput,
     claim,
     lastRead,
-  }: { createInput: NewConversation | null; claim: Claim | null; lastRead: LastRead | null },
-): Promise<{ readonly committed: Committed; readonly newMessages: readonly Message[] | null }> {
+    sums = null,
+  }: {
+    createInput: NewConversation | null;
+    claim: Claim | null;
+    lastRead: LastRead | null;
+    sums?: WantedSums | null;
+  },
+): Promise<CommittedAndRead> {
   const payload = encodeJson({
     id: conversationId,
     createInput: createInput === null ? null : rowOf(createInput, revisions),
     claim,
     lastRead: lastRead === null ? null : { id: lastRead.id, sequence: lastRead.sequence },
+    sums,
+    charges: revisions.flatMap(({ number, at, charges = [] }) =>
+      charges.map((charge) => ({ number, day: dayOf(new Date(at)), ...countable(charge) })),
+    ),
     revisions: revisions.map((revision) => ({
       number: revision.number,
       id: revision.id,
@@ -86,13 +103,43 @@ export async function commitAndRead(
     images: [...new Set(imagesOf(revisions, value))],
   });
   const rows = await db.sql<
-    { answer: Committed & { readonly newMessages: readonly MessageJson[] | null } }[]
+    {
+      answer: Committed & {
+        readonly newMessages: readonly MessageJson[] | null;
+        readonly sums: FoundSums | null;
+      };
+    }[]
   >`select commit_revisions(${payload}::text::jsonb) as answer`;
   const [row] = rows;
   if (row === undefined) throw new Error("commit_revisions returned no row");
-  const { newMessages, ...committed } = row.answer;
-  return { committed, newMessages: newMessages?.map(messageOfJson) ?? null };
+  const { newMessages, sums: found, ...committed } = row.answer;
+  return { committed, newMessages: newMessages?.map(messageOfJson) ?? null, sums: found };
 }
+
+type CommittedAndRead = {
+  readonly committed: Committed;
+  readonly newMessages: readonly Message[] | null;
+  readonly sums: FoundSums | null;
+};
+
+/** Tokens and billionths of a dollar, far beyond what one request can have. */
+const MOST_TOKENS = 1e12;
+const MOST_NANODOLLARS = 1e15;
+
+/** A provider may report any number, and none of them may stop a commit. */
+function countable({ nanodollars, ...tokens }: Charge) {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheCreationTokens } = tokens;
+  return {
+    inputTokens: whole(inputTokens, MOST_TOKENS),
+    outputTokens: whole(outputTokens, MOST_TOKENS),
+    cacheReadTokens: whole(cacheReadTokens, MOST_TOKENS),
+    cacheCreationTokens: whole(cacheCreationTokens, MOST_TOKENS),
+    nanodollars: nanodollars === null ? null : whole(nanodollars, MOST_NANODOLLARS),
+  };
+}
+
+const whole = (value: number, most: number): number =>
+  Number.isFinite(value) ? Math.min(Math.max(0, Math.ceil(value)), most) : 0;
 
 function rowOf({ config, title }: NewConversation, revisions: Packed["revisions"]) {
   const chosen = title?.trim() === "" ? null : title;

@@ -41,10 +41,20 @@ export function openDatabase(url: string, options: ConnectionOptions = {}): Data
   };
 }
 
-/** A single connection for one purpose: migrating, listening, an advisory lock. */
-export function openClient(url: string, applicationName: string): postgres.Sql {
+/**
+ * A single connection for one purpose: migrating, listening, an advisory lock.
+ *
+ * @param session `any` also takes a standby, which can only be read
+ */
+export function openClient(
+  url: string,
+  applicationName: string,
+  session: "read-write" | "any" = "read-write",
+): postgres.Sql {
   const { url: server, ...host } = serverOf(url);
-  return postgres(server, { ...optionsOf({ max: 1, applicationName }), ...host });
+  const { target_session_attrs: readWrite, ...options } = optionsOf({ max: 1, applicationName });
+  const attributes = session === "any" ? {} : { target_session_attrs: readWrite };
+  return postgres(server, { ...options, ...attributes, ...host });
 }
 
 /** All counters of the schema stay far below 2^53. */
@@ -55,6 +65,12 @@ const NUMERIC_BIGINT: postgres.PostgresType<number> = {
   parse: (value: string) => Number(value),
 };
 
+/**
+ * Seconds of silence after which the kernel asks whether the server's host is still there; ten seconds later the
+ * connection ends. A listener has nothing to send, and would wait for a host that died for more than a minute.
+ */
+const KEEP_ALIVE = 5;
+
 /** Longest pause between two attempts to connect, in seconds: a database that is back is found soon. */
 const LONGEST_BACKOFF = 1;
 
@@ -62,6 +78,9 @@ function optionsOf({ max = 8, applicationName = "bedrock" }: ConnectionOptions) 
   return {
     max,
     connect_timeout: 5,
+    keep_alive: KEEP_ALIVE,
+    // Of several hosts in the URL the primary is taken; a standby that a stable address leads to counts as away.
+    target_session_attrs: "read-write" as const,
     backoff: (attempt: number) => Math.min(LONGEST_BACKOFF, 0.02 * 2 ** attempt) * (0.5 + Math.random() / 2),
     onnotice: () => undefined,
     // We read no arrays. To learn their types, the driver would query each connection first. If the connection ended

@@ -6,9 +6,9 @@ import type { Database } from "./connect.ts";
 import { forgetRemovals } from "./list-changes.ts";
 import { deleteUnreferencedImages } from "./images.ts";
 import { cleanText } from "./json.ts";
-import { conversationColumns } from "./rows.ts";
 import { conversations } from "./schema.ts";
-import { type ConversationView, toView } from "./views.ts";
+import { keepSpentOf } from "./spending.ts";
+import { type ConversationView, toView, viewColumns } from "./views.ts";
 
 export type Listing = {
   readonly archived: "false" | "true" | "all";
@@ -37,7 +37,7 @@ export class InvalidCursor extends Error {
 export async function listConversations(db: Database, listing: Listing): Promise<Page> {
   const from = listing.cursor === null ? null : decodeCursor(listing.cursor);
   const rows = await db.orm
-    .select(conversationColumns)
+    .select(viewColumns)
     .from(conversations)
     .where(
       and(
@@ -93,7 +93,7 @@ function isTimestamp(text: string): boolean {
 /** The sub-agents of a conversation, oldest first (REQ-BED-008). */
 export async function children(db: Database, id: string): Promise<ConversationView[]> {
   const rows = await db.orm
-    .select(conversationColumns)
+    .select(viewColumns)
     .from(conversations)
     .where(eq(conversations.parentConversationId, cleanText(id)))
     .orderBy(asc(conversations.createdAt), asc(conversations.id));
@@ -153,6 +153,7 @@ export async function deleteConversation(
       select pg_notify(${COMMITS}, jsonb_build_object(
         'c', id, 'deleted', true, 'parent', parent_conversation_id)::text) from doomed`;
     await transaction`delete from conversations where ${meant}`;
+    if (rows.length > 0) await keepSpentOf(transaction, cleanText(id));
     return rows.length > 0;
   });
   await deleteUnreferencedImages(db);

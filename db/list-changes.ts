@@ -5,9 +5,8 @@
  */
 import { eq, sql } from "drizzle-orm";
 import type { Database } from "./connect.ts";
-import { conversationColumns, type ConversationRow } from "./rows.ts";
 import { conversations } from "./schema.ts";
-import { type ConversationView, toView } from "./views.ts";
+import { type ConversationView, toView, viewColumns } from "./views.ts";
 
 /** Seconds for which removals are remembered. */
 const REMEMBERED_SECONDS = 7 * 24 * 3600;
@@ -25,13 +24,15 @@ export type ListChanges = {
 };
 
 const listedColumns = {
-  ...conversationColumns,
+  ...viewColumns,
   cycleId: sql<string | null>`(
     select m.cycle_id from messages m where m.conversation_id = conversations.id
     order by m.sequence_id desc limit 1)`.as("last_cycle_id"),
 };
 
-const toListed = ({ cycleId, ...row }: ConversationRow & { readonly cycleId: string | null }): Listed => ({
+type ListedRow = Parameters<typeof toView>[0] & { readonly cycleId: string | null };
+
+const toListed = ({ cycleId, ...row }: ListedRow): Listed => ({
   view: toView(row),
   cycleId,
 });

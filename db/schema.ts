@@ -7,6 +7,7 @@ import {
   bigint,
   boolean,
   customType,
+  date,
   foreignKey,
   index,
   integer,
@@ -168,6 +169,29 @@ export const imageRefs = pgTable(
   "image_refs",
   { conversationId: conversationId(), hash: text("hash").notNull() },
   (t) => [primaryKey({ columns: [t.conversationId, t.hash] }), index("image_refs_hash").on(t.hash)],
+);
+
+/**
+ * What a conversation and its sub-agents have spent, by day (UTC) and model. Without a foreign key: the sum of a day
+ * keeps what a removed conversation has spent, under the empty id (spending.ts).
+ */
+export const spending = pgTable(
+  "spending",
+  {
+    /** Never a sub-agent's. */
+    conversationId: text("conversation_id").notNull(),
+    day: date("day", { mode: "string" }).notNull(),
+    model: text("model").notNull(),
+    inputTokens: counter("input_tokens").notNull(),
+    outputTokens: counter("output_tokens").notNull(),
+    cacheReadTokens: counter("cache_read_tokens").notNull(),
+    cacheCreationTokens: counter("cache_creation_tokens").notNull(),
+    /** Billionths of a US dollar, of the requests whose model had a price. */
+    nanodollars: counter("nanodollars").notNull(),
+    /** Requests whose model had none. */
+    unpricedRequests: counter("unpriced_requests").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.conversationId, t.day, t.model] }), index("spending_day").on(t.day)],
 );
 
 /** One row: the provider's last list of models. */

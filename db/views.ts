@@ -6,12 +6,14 @@ import { eq } from "drizzle-orm";
 import type { Mode, QueuedMessage, QueueHold, State } from "../machine/conversation.ts";
 import type { Message } from "../machine/message.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
+import type { SpentView } from "../protocol/spending.ts";
 import { type UsageView, viewUsage } from "../machine/usage.ts";
 import type { Database } from "./connect.ts";
 import { cleanText } from "./json.ts";
 import { readLast } from "./messages.ts";
 import { conversationColumns, type ConversationRow, type Reader, toConfig, toState } from "./rows.ts";
 import { conversations } from "./schema.ts";
+import { spentOf } from "./spending.ts";
 
 export type ConversationView = ConversationConfig & {
   readonly slug: string;
@@ -21,6 +23,8 @@ export type ConversationView = ConversationConfig & {
   readonly queue: readonly QueuedMessage[];
   readonly queueHeld: QueueHold | null;
   readonly usage: UsageView;
+  /** By the conversation and its sub-agents; a sub-agent has its parent's. */
+  readonly spent: SpentView;
   /** Ids of the conversations that continue this one, oldest first. */
   readonly continuedTo: readonly string[];
   readonly archived: boolean;
@@ -30,6 +34,10 @@ export type ConversationView = ConversationConfig & {
   readonly createdAt: string;
   readonly updatedAt: string;
 };
+
+export const viewColumns = { ...conversationColumns, spent: spentOf.as("spent") };
+
+type ViewRow = ConversationRow & { readonly spent: SpentView };
 
 /** One conversation, sub-agents included; null when there is none. */
 export async function getConversation(db: Database, id: string): Promise<ConversationView | null> {
@@ -58,13 +66,13 @@ export async function readSnapshot(db: Database, id: string, limit: number): Pro
 
 async function readView(reader: Reader, id: string): Promise<ConversationView | null> {
   const [row] = await reader
-    .select(conversationColumns)
+    .select(viewColumns)
     .from(conversations)
     .where(eq(conversations.id, cleanText(id)));
   return row === undefined ? null : toView(row);
 }
 
-export function toView(row: ConversationRow): ConversationView {
+export function toView(row: ViewRow): ConversationView {
   return {
     ...toConfig(row),
     slug: row.slug,
@@ -74,6 +82,7 @@ export function toView(row: ConversationRow): ConversationView {
     queue: row.queue,
     queueHeld: row.machine.queueHeld,
     usage: viewUsage(row.usage),
+    spent: row.spent,
     continuedTo: row.continuedTo,
     archived: row.archived,
     lastEvent: row.lastEvent,

@@ -3,7 +3,7 @@
  * received, also blocks of a type that is not known here.
  */
 import type { RawMessageStreamEvent } from "@anthropic-ai/sdk/resources/messages";
-import type { CallDefect } from "../machine/conversation.ts";
+import { NO_TOKENS, type CallDefect } from "../machine/conversation.ts";
 import type { Json, JsonObject, ProviderBlock, TokenUsage } from "../machine/message.ts";
 import { jsonBytes } from "../machine/size.ts";
 import { MAX_CALL_NAME_LENGTH, MAX_CALLS, MAX_CALLS_BYTES, MAX_RESPONSE_BYTES } from "../protocol/formats.ts";
@@ -45,7 +45,7 @@ const CUT_OFF = new Set(["max_tokens", "model_context_window_exceeded", "refusal
 export class Accumulator {
   readonly #parts = new Map<number, Part>();
   #stopReason: string | null = null;
-  #usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheCreationTokens: 0 };
+  #usage: TokenUsage | null = null;
   #complete = false;
   /** Bytes of everything that is held. */
   #bytes = 0;
@@ -54,6 +54,11 @@ export class Accumulator {
   /** `message_stop` has been received; without it a response is not complete. */
   get complete(): boolean {
     return this.#complete;
+  }
+
+  /** What the provider has reported so far; null: nothing. */
+  get usage(): TokenUsage | null {
+    return this.#usage;
   }
 
   /**
@@ -118,7 +123,7 @@ export class Accumulator {
     return {
       content,
       stopReason: this.#stopReason,
-      usage: this.#usage,
+      usage: this.#usage ?? NO_TOKENS,
       defects,
     };
   }
@@ -180,11 +185,12 @@ export class Accumulator {
     readonly cache_read_input_tokens?: number | null;
     readonly cache_creation_input_tokens?: number | null;
   }): void {
+    const before = this.#usage ?? NO_TOKENS;
     this.#usage = {
-      inputTokens: usage.input_tokens ?? this.#usage.inputTokens,
-      outputTokens: usage.output_tokens ?? this.#usage.outputTokens,
-      cacheReadTokens: usage.cache_read_input_tokens ?? this.#usage.cacheReadTokens,
-      cacheCreationTokens: usage.cache_creation_input_tokens ?? this.#usage.cacheCreationTokens,
+      inputTokens: usage.input_tokens ?? before.inputTokens,
+      outputTokens: usage.output_tokens ?? before.outputTokens,
+      cacheReadTokens: usage.cache_read_input_tokens ?? before.cacheReadTokens,
+      cacheCreationTokens: usage.cache_creation_input_tokens ?? before.cacheCreationTokens,
     };
   }
 }

@@ -6,14 +6,21 @@ import type {
   MessageCreateParamsStreaming,
   RawMessageStreamEvent,
 } from "@anthropic-ai/sdk/resources/messages";
+import type { TokenUsage } from "../machine/message.ts";
 import { Accumulator, type Accumulated, type Delta } from "./accumulate.ts";
 import type { ProviderClient } from "./client.ts";
 import { classify, type Failure } from "./errors.ts";
 
 export type LlmOutcome =
   | ({ readonly kind: "response"; readonly durationMs: number } & Accumulated)
-  | ({ readonly kind: "failed" } & Failure)
-  | { readonly kind: "aborted" };
+  | ({ readonly kind: "failed" } & Failure & Reported)
+  | ({ readonly kind: "aborted" } & Reported);
+
+/** What the provider bills for a request that has no response. */
+type Reported = {
+  /** What it had reported until then; null: nothing. */
+  readonly usage: TokenUsage | null;
+};
 
 export type Asking = {
   readonly client: ProviderClient;
@@ -35,21 +42,21 @@ const DRAIN_MS = 1_000;
 export async function ask(asking: Asking): Promise<LlmOutcome> {
   const { client, request, signal, onDelta, onFirstToken, stallMs = STALL_MS } = asking;
   const isAborted = (): boolean => signal.aborted;
-  if (isAborted()) return { kind: "aborted" };
+  if (isAborted()) return { kind: "aborted", usage: null };
   const started = performance.now();
   const upstream = new AbortController();
   const close = (): void => upstream.abort();
   signal.addEventListener("abort", close, { once: true });
   const watchdog = startWatchdog(stallMs, close);
+  const response = new Accumulator();
   try {
     const stream = await client.messages.create(request, { signal: upstream.signal });
     const events = stream[Symbol.asyncIterator]();
-    const response = new Accumulator();
     let isAnswering = false;
     for (;;) {
       // Pings do not get here: the SDK drops them. A provider that only pings has stalled.
       const next = await events.next();
-      if (isAborted()) return { kind: "aborted" };
+      if (isAborted()) return { kind: "aborted", usage: response.usage };
       if (next.done === true) break;
       watchdog.reset();
       if (!isAnswering && next.value.type === "content_block_start") {
@@ -63,11 +70,12 @@ export async function ask(asking: Asking): Promise<LlmOutcome> {
       const durationMs = Math.round(performance.now() - started);
       return { kind: "response", ...response.finish(), durationMs };
     }
-    return { kind: "failed", ...(watchdog.stalled ? stalled(stallMs) : CUT_SHORT) };
+    return { kind: "failed", usage: response.usage, ...(watchdog.stalled ? stalled(stallMs) : CUT_SHORT) };
   } catch (error) {
     upstream.abort();
-    if (isAborted()) return { kind: "aborted" };
-    return { kind: "failed", ...(watchdog.stalled ? stalled(stallMs) : classify(error)) };
+    const { usage } = response;
+    if (isAborted()) return { kind: "aborted", usage };
+    return { kind: "failed", usage, ...(watchdog.stalled ? stalled(stallMs) : classify(error)) };
   } finally {
     watchdog.stop();
     signal.removeEventListener("abort", close);

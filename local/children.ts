@@ -59,7 +59,7 @@ export function workerProcess(config: Config, services: Services): ProcessSpec {
       DATABASE_URL: services.databaseUrl,
       // The scripted model accepts any key, so it does not get the real one.
       ANTHROPIC_API_KEY: (config.scriptedModel ? null : config.anthropicApiKey) ?? "none",
-      ...payloadKey(config),
+      ...payloadKeys(config),
       ...collectorHeaders(config),
     },
     ready: { line: /worker ready/ },
@@ -71,11 +71,17 @@ export function apiProcess(config: Config, services: Services): ProcessSpec {
   return {
     name: "api",
     ...program("api/main.ts", "--secrets-fd=3"),
-    env: { ...common(config, services), HOST: config.host, PORT: String(config.port) },
+    env: {
+      ...common(config, services),
+      HOST: config.host,
+      PORT: String(config.port),
+      ANONYMOUS_ROLE: config.anonymousRole ?? "none",
+      ...(config.apiTokensFile === null ? {} : { API_TOKENS_FILE: config.apiTokensFile }),
+    },
     secrets: {
       DATABASE_URL: services.databaseUrl,
-      ...(config.apiToken === null ? {} : { API_TOKEN: config.apiToken }),
-      ...payloadKey(config),
+      ...(config.ownerTokenDigest === null ? {} : { OWNER_TOKEN_SHA256: config.ownerTokenDigest }),
+      ...payloadKeys(config),
       ...collectorHeaders(config),
     },
     ready: { check: (signal) => waitForApi(config, signal) },
@@ -101,16 +107,29 @@ function common(config: Config, services: Services): NodeJS.ProcessEnv {
     DATA_DIR: config.dataDir,
     TASK_QUEUE: config.taskQueue,
     TOOL_HOST: config.toolHost,
+    TITLES_IN_TEMPORAL: config.titlesInTemporal ? "1" : "0",
     MODEL: config.model,
     ...(config.modelsFile === null ? {} : { MODELS_FILE: config.modelsFile }),
     SCRIPTED_MODEL: config.scriptedModel ? "1" : "0",
     LLM_STALL_MS: String(config.llmStallMs),
     SUB_AGENT_TIMEOUT_SECONDS: String(config.subAgentTimeoutSeconds),
+    ...spendingLimits(config),
   };
 }
 
-function payloadKey({ payloadKey: key }: Config): { readonly PAYLOAD_KEY?: string } {
-  return key === null ? {} : { PAYLOAD_KEY: Buffer.from(key).toString("base64") };
+function spendingLimits({ spendingLimits: { conversation, day } }: Config): NodeJS.ProcessEnv {
+  const limits = {
+    LIMIT_CONVERSATION_TOKENS: conversation.tokens,
+    LIMIT_CONVERSATION_DOLLARS: conversation.dollars,
+    LIMIT_DAY_TOKENS: day.tokens,
+    LIMIT_DAY_DOLLARS: day.dollars,
+  };
+  return Object.fromEntries(Object.entries(limits).map(([key, limit]) => [key, limit?.toString()]));
+}
+
+function payloadKeys({ payloadKeys: keys }: Config): { readonly PAYLOAD_KEY?: string } {
+  const texts = keys.map((key) => Buffer.from(key).toString("base64"));
+  return texts.length === 0 ? {} : { PAYLOAD_KEY: texts.join(",") };
 }
 
 function collectorHeaders({ collector }: Config): { readonly OTEL_EXPORTER_OTLP_HEADERS?: string } {
@@ -136,11 +155,10 @@ async function waitForApi(config: Config, signal: AbortSignal): Promise<void> {
   const host =
     isLoopback(config.host) || !/^(0\.0\.0\.0|\[?::\]?)$/.test(config.host) ? config.host : "localhost";
   const url = `${apiUrl({ host, port: config.port })}/readyz`;
-  const headers = config.apiToken === null ? {} : { authorization: `Bearer ${config.apiToken}` };
   let last = "it does not answer";
   while (!signal.aborted) {
     try {
-      const response = await fetch(url, { headers, signal });
+      const response = await fetch(url, { signal });
       const body = await response.text();
       if (response.status === 200) return;
       last = `/readyz answers ${response.status} ${body.slice(0, 500)}`;

@@ -8,11 +8,11 @@ import inspector from "node:inspector";
 const [STANDARD_ERROR, ACCESS_MODE, O_CLOEXEC] = [2, 0o3, 0o2000000];
 
 /**
- * Closes every inherited descriptor above standard error. When a program begins, Node's own descriptors are only event
+ * Closes every inherited descriptor above standard error, but for the one by which secrets come. When a program begins, Node's own descriptors are only event
  * queues, pipes to itself, and the sockets of a debugger or of the parent that forked it.
  */
-export function closeInherited() {
-  const open = descriptors().filter(({ fd }) => fd > STANDARD_ERROR);
+export function closeInherited(kept = null) {
+  const open = descriptors().filter(({ fd }) => fd > STANDARD_ERROR && fd !== kept);
   // Node marks inherited descriptors like its own, but stops at the first gap. So the mark alone proves nothing.
   const isPipeToItself = ({ target }) => {
     const ends = open.filter((other) => other.target === target).map(({ access }) => access);

@@ -3,7 +3,9 @@
  * `ready http://HOST:PORT` on standard output when requests are answered.
  */
 import { ConfigError, loadConfig, type Config, type Env } from "../config.ts";
+import { isAtLeast } from "../protocol/access.ts";
 import { isParent, npmIn, untilGone } from "./npm.ts";
+import { makeOwnerToken } from "./owner-token.ts";
 import { createSystem, type System } from "./system.ts";
 import { sentenceOf } from "./start-error.ts";
 
@@ -18,6 +20,10 @@ const ECHO = 1000;
 
 const say = (line: string) => console.log(line);
 
+/** There is no terminal, so nobody could read the owner's token. */
+const HOW_TO_APPROVE =
+  "approve  needs a token, and there is no terminal to show one. Give your own: API_TOKEN_FILE with ANONYMOUS_ROLE=talk, or API_TOKENS_FILE (docs/security.md)";
+
 /** @param args `--ends-with=PID` for a start by npm: stops when npm, the process PID, has ended */
 export async function main(env: Env, args: readonly string[]): Promise<void> {
   // When its output is no longer read, this process must not end and leave running everything that it started.
@@ -27,7 +33,10 @@ export async function main(env: Env, args: readonly string[]): Promise<void> {
   // npm ended during the setup.
   if (npm !== null && !isParent(npm)) process.exit(1);
 
-  const system = createSystem(readConfig(env), say);
+  const config = readConfig(env);
+  const owner = needsOwnerToken(config) ? makeOwnerToken() : null;
+  const ownerTokenDigest = owner?.digest ?? config.ownerTokenDigest;
+  const system = createSystem({ ...config, ownerTokenDigest }, say);
   let stopping: Promise<void> | null = null;
   const isStopping = () => stopping !== null;
   const stop = () => (stopping ??= stopInTime(system));
@@ -58,6 +67,7 @@ export async function main(env: Env, args: readonly string[]): Promise<void> {
   try {
     const url = await system.start();
     say(`ready ${url}`);
+    if (owner?.show(url) === false) say(HOW_TO_APPROVE);
   } catch (error) {
     // A start that fails because of a stop prints nothing.
     if (isStopping()) return;
@@ -81,3 +91,9 @@ function readConfig(env: Env): Config {
     process.exit(1);
   }
 }
+
+/** Where nobody else could approve. */
+const needsOwnerToken = ({ ownerTokenDigest, apiTokensFile, anonymousRole }: Config): boolean =>
+  ownerTokenDigest === null &&
+  apiTokensFile === null &&
+  !(anonymousRole !== null && isAtLeast(anonymousRole, "approve"));

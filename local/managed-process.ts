@@ -6,7 +6,7 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import type { Writable } from "node:stream";
+import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { readable } from "../observability/readable.ts";
 import { dyingWithParent } from "./die-with-parent.ts";
@@ -19,7 +19,10 @@ export type ProcessSpec = {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** Settings that must not be in an environment: the process reads them from descriptor 3, as a JSON object. */
+  /**
+   * Settings that must not be in an environment. The process reads them from descriptor 3, as a JSON object, after it has
+   * sent a byte: then no other program can read its memory.
+   */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /**
@@ -205,10 +208,10 @@ export class ManagedProcess {
 }
 
 function hand(child: ChildProcess, secrets: Readonly<Record<string, string>>): void {
-  const pipe = child.stdio[3] as Writable | null;
+  const pipe = child.stdio[3] as Duplex | null;
   // The child may be dead already; its exit is handled elsewhere.
   pipe?.on("error", () => undefined);
-  pipe?.end(JSON.stringify(secrets));
+  pipe?.once("data", () => pipe.end(JSON.stringify(secrets)));
 }
 
 /**

@@ -1,46 +1,43 @@
 /**
- * Owns: the key by which the processes of one installation recognise each other's payloads
- * (protocol/payload-signature.ts), in a file under DATA_DIR. A process that can read it can give orders in the user's
- * name.
+ * Owns: the key with which the processes of one installation encrypt payloads (protocol/payload-encryption.ts), as far
+ * as `npm start` makes it. A process that has it can read what Temporal has, and give orders in the user's name, approvals
+ * among them. So it is new at each start, and no file has it; a file under DATA_DIR has its digest.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
-import { payloadKeyOf } from "../config.ts";
 import { dataFolders } from "./data-dir.ts";
 
-/** The key of this folder, made where there is none. The folder must exist, and no other process may use it meanwhile. */
-export function keepPayloadKey(dataDir: string): Uint8Array {
-  const kept = readPayloadKey(dataDir);
-  if (kept !== null) return kept;
-  const key = randomBytes(32);
-  // Whatever was signed before was signed with another key.
-  write(usedIn(dataDir), "");
-  write(fileIn(dataDir), key.toString("base64"));
-  return key;
+/** A key that was never used. Earlier versions kept theirs in a file, which tools could read. */
+export function newPayloadKey(dataDir: string): Uint8Array {
+  rmSync(join(dataFolders(dataDir).runDir, "payload.key"), { force: true });
+  return randomBytes(32);
 }
 
-/** Whether the last start here used another key: what that key has signed is not valid any more. */
-export function isNewPayloadKey(dataDir: string, key: Uint8Array): boolean {
+/** Whether the last start here encrypted with a key that is not among these: nobody can read any more what it wrote. */
+export function areNewPayloadKeys(dataDir: string, keys: readonly Uint8Array[]): boolean {
   const used = usedKey(dataDir);
-  return used !== null && used !== digestOf(key);
+  return keys.length > 0 && used !== null && !keys.some((key) => digestOf(key) === used);
 }
 
-/** From now on the key is not new: no conversation depends on what an earlier key has signed. */
-export function rememberPayloadKey(dataDir: string, key: Uint8Array): void {
-  if (usedKey(dataDir) !== digestOf(key)) write(usedIn(dataDir), digestOf(key));
+/** From now on these keys are not new: the first of them encrypts. */
+export function rememberPayloadKey(dataDir: string, [key]: readonly Uint8Array[]): void {
+  if (key !== undefined && usedKey(dataDir) !== digestOf(key)) write(usedIn(dataDir), digestOf(key));
 }
 
-/** null: there is no usable key. */
-export const readPayloadKey = (dataDir: string): Uint8Array | null =>
-  attempt(() => payloadKeyOf(readFileSync(fileIn(dataDir), "utf8").trim()));
-
-/** The digest of the key of the last start; null: nothing is known of it. */
-const usedKey = (dataDir: string): string | null => attempt(() => readFileSync(usedIn(dataDir), "utf8"));
-
-function attempt<T>(read: () => T): T | null {
+/** The digest of the key that the last start encrypted with; null: nothing is known of it. */
+function usedKey(dataDir: string): string | null {
   try {
-    return read();
+    return readFileSync(usedIn(dataDir), "utf8");
   } catch {
     return null;
   }
@@ -58,5 +55,4 @@ function write(file: string, text: string): void {
 
 const digestOf = (key: Uint8Array): string => createHash("sha256").update(key).digest("hex");
 
-const usedIn = (dataDir: string): string => `${fileIn(dataDir)}.used`;
-const fileIn = (dataDir: string): string => join(dataFolders(dataDir).runDir, "payload.key");
+const usedIn = (dataDir: string): string => join(dataFolders(dataDir).runDir, "payload.key.used");

@@ -180,7 +180,8 @@ function serverArguments(cluster: Cluster): string[] {
 }
 
 async function canConnect(cluster: Cluster): Promise<boolean> {
-  const client = openClient(urlOf(cluster, "postgres"), "bedrock start");
+  // A cluster that was made a standby has started, too.
+  const client = openClient(urlOf(cluster, "postgres"), "bedrock start", "any");
   try {
     const [row] = await client<{ folder: string }[]>`select current_setting('data_directory') as folder`;
     return row?.folder === cluster.folder;
@@ -193,7 +194,7 @@ async function canConnect(cluster: Cluster): Promise<boolean> {
 }
 
 async function createDatabase(cluster: Cluster): Promise<void> {
-  const client = openClient(urlOf(cluster, "postgres"), "bedrock start");
+  const client = openClient(urlOf(cluster, "postgres"), "bedrock start", "any");
   try {
     const found = await client`select from pg_database where datname = ${DATABASE}`;
     if (found.length === 0) await client`create database ${client(DATABASE)}`;

@@ -121,11 +121,11 @@ async function sendTo(
       await handle.signal(restartedSignal, news);
       return true;
     }
-    await handle.terminate("Its history was signed with another key.");
+    await handle.terminate("Its history was encrypted with another key.");
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
   }
-  if (row?.isWorking !== true) return false;
+  if (row?.goesOn !== true) return false;
   await client.workflow.signalWithStart(CONVERSATION_WORKFLOW, {
     workflowId: id,
     taskQueue,
@@ -202,6 +202,8 @@ type Row = {
   readonly revisionId: string;
   readonly restarts: number;
   readonly isWorking: boolean;
+  /** It has something to do that does not wait for a person: work, or messages that wait. */
+  readonly goesOn: boolean;
   readonly lastEvent: number;
 };
 
@@ -216,6 +218,7 @@ async function countRestart(databaseUrl: string, ids: readonly string[]): Promis
     const rows = await sql<Row[]>`
       update conversations set restarts = restarts + 1 where id in ${sql(ids)}
       returning id, revision::float8 as revision, revision_id as "revisionId", restarts, state in ${sql(WORKING)} as "isWorking",
+        state in ${sql(WORKING)} or exists (select from queue where conversation_id = conversations.id) as "goesOn",
         last_event::float8 as "lastEvent"`;
     return new Map(rows.map((row) => [row.id, row]));
   } finally {

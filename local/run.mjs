@@ -11,12 +11,20 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { closeDebugger, closeMemory } from "./closed-memory.mjs";
 import { closeInherited } from "./descriptors.mjs";
-import { SecretError, takeSecrets } from "./secrets.mjs";
+import { receiveSecrets, SecretError, takeSecrets } from "./secrets.mjs";
 import { digestOf, ROOT, stateOf } from "./sources.mjs";
 
 const CACHE = join(ROOT, "node_modules", ".cache", "bedrock");
-const PROGRAMS = ["local/main.ts", "local/scripted/main.ts", "api/main.ts", "cli/main.ts", "worker.ts"];
+const PROGRAMS = [
+  "local/main.ts",
+  "local/scripted/main.ts",
+  "api/main.ts",
+  "cli/main.ts",
+  "db/main.ts",
+  "worker.ts",
+];
 const FOLDERS = [
   "acp",
   "activities",
@@ -41,9 +49,9 @@ const COMPILE_ONLY = "--compile";
 const [, , program = "", option = ""] = process.argv;
 if (program !== COMPILE_ONLY && !PROGRAMS.includes(program))
   throw new Error(`Not a program: ${program}. There are ${PROGRAMS.join(", ")}.`);
-// Both come before anything else: every process that is started later would inherit them.
-const secrets = secretsBy(option === "--secrets-fd=3" ? 3 : null);
-closeInherited();
+// These come before anything else: every process that is started later would inherit what is open.
+closeDebugger();
+const secrets = await secretsBy(option === "--secrets-fd=3" ? 3 : null);
 const folder = await compiled();
 if (program === COMPILE_ONLY || program === "local/main.ts") await ensureForClients();
 if (program !== COMPILE_ONLY) {
@@ -53,9 +61,13 @@ if (program !== COMPILE_ONLY) {
   await main({ ...process.env, ...secrets }, process.argv.slice(3));
 }
 
-function secretsBy(fd) {
+/** A secret may come by a descriptor of the environment, and a process that is closed cannot change what it shows. */
+async function secretsBy(fd) {
   try {
-    return takeSecrets(fd);
+    const own = takeSecrets();
+    closeInherited(fd);
+    await closeMemory();
+    return fd === null ? own : { ...own, ...receiveSecrets(fd) };
   } catch (error) {
     if (!(error instanceof SecretError)) throw error;
     console.error(error.message);

@@ -18,18 +18,15 @@ export const SECRETS = [
 export class SecretError extends Error {}
 
 /**
- * Returns the secrets, and takes them out of the environment of this process, for good.
+ * The secrets that the parent hands over as a JSON object. It waits for a byte: only then is this process closed to
+ * others (closed-memory.mjs).
  *
- * @param fd the descriptor by which the parent hands them over, as a JSON object; null: there is none
+ * @param fd the descriptor of a socket
  * @throws SecretError
  */
-export function takeSecrets(fd) {
-  const given = takeFromEnvironment();
-  return fd === null ? given : { ...given, ...receive(fd) };
-}
-
-function receive(fd) {
+export function receiveSecrets(fd) {
   try {
+    writeSync(fd, "\n");
     const text = readFileSync(fd, "utf8");
     closeSync(fd);
     return JSON.parse(text);
@@ -38,7 +35,12 @@ function receive(fd) {
   }
 }
 
-function takeFromEnvironment() {
+/**
+ * Returns the secrets in the environment of this process, and takes them out of it, for good.
+ *
+ * @throws SecretError
+ */
+export function takeSecrets() {
   const secrets = {};
   for (const name of SECRETS) {
     const { [name]: value = "", [`${name}_FILE`]: file = "" } = process.env;

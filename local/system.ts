@@ -4,10 +4,11 @@
  */
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
+import { createAccess } from "../api/access/access.ts";
 import type { Listening } from "../api/serve.ts";
 import type { Config } from "../config.ts";
 import { migrate } from "../db/migrate.ts";
-import { dataConverterOf } from "../protocol/payload-signature.ts";
+import { dataConverterOf } from "../protocol/payload-encryption.ts";
 import {
   apiProcess,
   apiUrl,
@@ -23,12 +24,12 @@ import { keepPostgres, type KeptPostgres } from "./keep-postgres.ts";
 import { createProcessManager, stopLeftovers } from "./process-manager.ts";
 import { checkMachine } from "./machine.ts";
 import { withProgress, type Report } from "./progress.ts";
-import { isNewPayloadKey, keepPayloadKey, rememberPayloadKey } from "./payload-key.ts";
+import { areNewPayloadKeys, newPayloadKey, rememberPayloadKey } from "./payload-key.ts";
 import { sendRestarted, stillAtWork, type Announced } from "./restart.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
 import { waitForTemporal } from "./temporal/server.ts";
-import { hiddenAddress, serveUi } from "./temporal/ui.ts";
+import { codecOf, hiddenAddress, serveUi } from "./temporal/ui.ts";
 
 export type System = {
   /**
@@ -75,7 +76,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
     return step("Postgres", (report) => kept.start(report));
   };
 
-  const startTemporal = async (): Promise<string> => {
+  const startTemporal = async (payloadKeys: readonly Uint8Array[]): Promise<string> => {
     if (given.temporalAddress !== null) {
       const address = given.temporalAddress;
       const namespace = given.temporalNamespace;
@@ -96,12 +97,13 @@ export function createSystem(given: Config, say: (line: string) => void): System
       dbFile: join(folders.temporalDir, "temporal.db"),
       namespace: given.temporalNamespace,
       port: ports.temporal,
-      ui: behind,
+      ui: behind === null ? null : { ...behind, codec: codecOf(ports.temporalUi) },
     });
     await step("Temporal", () => processes.start(spec));
     if (behind !== null) {
-      const { apiToken } = given;
-      ui = await serveUi({ behind, port: ports.temporalUi, apiToken, say });
+      const access = createAccess({ ...given, say, closing: interrupted.signal });
+      const { temporalNamespace } = given;
+      ui = await serveUi({ behind, port: ports.temporalUi, access, payloadKeys, temporalNamespace, say });
     }
     return `127.0.0.1:${ports.temporal}`;
   };
@@ -116,26 +118,23 @@ export function createSystem(given: Config, say: (line: string) => void): System
   };
 
   /** With servers of one's own other hosts need the key, too: there it is given, or there is none. */
-  const payloadKey = (): Uint8Array | null =>
-    given.payloadKey === null && given.temporalAddress === null
-      ? keepPayloadKey(given.dataDir)
-      : given.payloadKey;
+  const makesKey = given.payloadKeys.length === 0 && given.temporalAddress === null;
 
   const announceRestart = async (
     address: string,
     databaseUrl: string,
-    key: Uint8Array | null,
+    keys: readonly Uint8Array[],
   ): Promise<Announced> => {
     const connection = await Connection.connect({ address });
     try {
       const namespace = given.temporalNamespace;
-      const client = new Client({ connection, namespace, dataConverter: dataConverterOf(key) });
+      const client = new Client({ connection, namespace, dataConverter: dataConverterOf(keys) });
       const { restartPolicy: policy, taskQueue } = given;
-      const anew = key !== null && isNewPayloadKey(given.dataDir, key);
+      const anew = makesKey || areNewPayloadKeys(given.dataDir, keys);
       const announced = await step("Open conversations", (onProgress) =>
         sendRestarted({ client, databaseUrl, taskQueue, policy, anew, onProgress }),
       );
-      if (key !== null) rememberPayloadKey(given.dataDir, key);
+      rememberPayloadKey(given.dataDir, keys);
       return announced;
     } finally {
       await connection.close();
@@ -150,12 +149,12 @@ export function createSystem(given: Config, say: (line: string) => void): System
       lock = await step("Another start", (report) => takeDataLock(folders, { report, signal }));
       announceUrl(folders, null);
       await stopLeftovers({ ...folders, stopOrder: STOP_ORDER, say });
-      const key = payloadKey();
-      const config = { ...given, payloadKey: key, port: await choosePort(given) };
+      const keys = makesKey ? [newPayloadKey(given.dataDir)] : given.payloadKeys;
+      const config = { ...given, payloadKeys: keys, port: await choosePort(given) };
 
       const [databaseUrl, temporalAddress, modelUrl] = await together([
         startPostgres(),
-        startTemporal(),
+        startTemporal(keys),
         startModel(),
       ]);
       await step("Database schema", (report) => migrate(databaseUrl, report)).catch((error: unknown) => {
@@ -164,7 +163,7 @@ export function createSystem(given: Config, say: (line: string) => void): System
           `DATABASE_URL cannot be used: ${sentenceOf(error)}. Start it, or correct the address.`,
         );
       });
-      const { atRest } = await announceRestart(temporalAddress, databaseUrl, key);
+      const { atRest } = await announceRestart(temporalAddress, databaseUrl, keys);
 
       const services = { databaseUrl, temporalAddress, modelUrl };
       await Promise.all([

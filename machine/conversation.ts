@@ -156,7 +156,7 @@ export type QueuedMessage = {
 
 /**
  * Why no message in the queue starts a run. A person's release ends every hold but the last one. A completed run ends
- * those for `restart`, `errors` and `auth`, too.
+ * those for `restart`, `errors`, `auth` and `spending_limit`, too.
  */
 export const QUEUE_HOLDS = [
   /** A person stopped the work, and said that the queue shall wait. */
@@ -169,6 +169,8 @@ export const QUEUE_HOLDS = [
   "errors",
   /** The provider did not accept the key. */
   "auth",
+  /** A limit on spending was reached. */
+  "spending_limit",
   /** This conversation takes no more messages; they go along into the one that continues it. */
   "context_exhausted",
 ] as const;

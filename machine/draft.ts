@@ -7,7 +7,7 @@ import type { Context } from "./context.ts";
 import type { Conversation, Run, State } from "./conversation.ts";
 import type { Notice, Operation, Stop } from "./effect.ts";
 import { idAt, timestamp, type Stamp } from "./ids.ts";
-import type { Message, MessageBody, SeedSource } from "./message.ts";
+import type { Charge, Message, MessageBody, SeedSource } from "./message.ts";
 
 /** What follows from an event that changes something. */
 export type Accepted = {
@@ -17,6 +17,8 @@ export type Accepted = {
   readonly messages: readonly Message[];
   /** In the order in which clients receive them. */
   readonly notices: readonly Notice[];
+  /** What requests that ended here have cost. The same commit adds it to what was spent. */
+  readonly charges: readonly Charge[];
   readonly start: readonly Operation[];
   readonly stop: readonly Stop[];
 };
@@ -28,6 +30,7 @@ export class Draft {
   #now: Conversation;
   readonly #messages: Message[] = [];
   readonly #notices: Notice[] = [];
+  readonly #charges: Charge[] = [];
   readonly #start: Operation[] = [];
   readonly #stop: Stop[] = [];
   #ids = 0;
@@ -91,6 +94,10 @@ export class Draft {
     this.#notices.push(notice);
   }
 
+  charge(charge: Charge): void {
+    this.#charges.push(charge);
+  }
+
   start(operation: Operation): void {
     this.#start.push(operation);
   }
@@ -107,6 +114,7 @@ export class Draft {
       conversation: this.#now,
       messages: this.#messages,
       notices: [...this.#notices, ...this.#changes()],
+      charges: this.#charges,
       start: this.#start,
       stop: this.#stop,
     };

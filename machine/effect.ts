@@ -23,7 +23,8 @@ export type Notice =
     }
   | {
       readonly name: "mode.changed";
-      readonly data: { readonly mode: Mode; readonly by: "approval" | "user" };
+      /** `person`: who approved, by name, if that is known. */
+      readonly data: { readonly mode: Mode; readonly by: "approval" | "user"; readonly person?: string };
     }
   | {
       readonly name: "queue.changed";

@@ -13,6 +13,7 @@ import type {
 } from "./conversation.ts";
 import type {
   Block,
+  Charge,
   Delivery,
   ErrorKind,
   FileDiff,
@@ -36,7 +37,13 @@ export type ConversationEvent =
   /** The conversation came to rest, and a message waits that is not held. */
   | { readonly kind: "next_run_due" }
   /** Without `toolCallId` (an operator's signal), the decision is on the pending approval. */
-  | { readonly kind: "user_decide_upgrade"; readonly decision: Decision; readonly toolCallId: string | null }
+  | {
+      readonly kind: "user_decide_upgrade";
+      readonly decision: Decision;
+      readonly toolCallId: string | null;
+      /** Who decides, by name, if that is known. */
+      readonly by?: string;
+    }
   /** `sandbox`: as the host answered just before. */
   | { readonly kind: "user_request_downgrade"; readonly sandbox: Sandbox }
   | { readonly kind: "user_trigger_continuation" }
@@ -47,6 +54,8 @@ export type ConversationEvent =
       /** The provider's value, as sent: "end_turn", "tool_use", "max_tokens", "pause_turn", "refusal", … */
       readonly stopReason: string;
       readonly usage: TokenUsage;
+      /** Without it (from a worker of an earlier version), `usage` is charged, at an unknown price. */
+      readonly charge?: Charge;
       /** Tokens of the model's window, as known when it answered; without it, the context's `contextWindow` holds. */
       readonly contextWindow?: number;
       readonly durationMs: number;
@@ -63,9 +72,16 @@ export type ConversationEvent =
       readonly retryable: boolean;
       /** The provider's Retry-After in milliseconds. */
       readonly retryAfterMs: number | null;
+      /** What the provider had reported before it failed. */
+      readonly charge?: Charge;
     }
   /** The request ended without an answer and without an error: aborted, or lost with its worker. */
-  | { readonly kind: "llm_lost"; readonly requestId: string }
+  | {
+      readonly kind: "llm_lost";
+      readonly requestId: string;
+      /** What the provider had reported before the abort. */
+      readonly charge?: Charge;
+    }
   | { readonly kind: "retry_due"; readonly requestId: string }
   | {
       readonly kind: "tool_completed";

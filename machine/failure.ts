@@ -24,7 +24,11 @@ export function onFailure(draft: Draft, state: Requesting, failure: Failure): vo
   const patient = (failure.retryAfterMs ?? 0) <= limits.longestRetryMs;
   if (failure.retryable && patient && state.attempt < limits.attempts)
     return scheduleRetry(draft, state, failure);
-  if (state.kind === "awaiting_continuation") return failContinuation(draft, state);
+  if (state.kind === "awaiting_continuation") {
+    // Nothing else says why there is no summary, and a person can change it for the next conversation.
+    if (failure.errorKind === "spending_limit") draft.appendNote(failure.message);
+    return failContinuation(draft, state);
+  }
   if (failure.errorKind === "context_exhausted" && !draft.context.isSubAgent)
     return startContinuation(draft, []);
   const message =

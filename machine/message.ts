@@ -30,6 +30,12 @@ export type TokenUsage = {
   readonly cacheCreationTokens: number;
 };
 
+/** What one request used, as its provider reported it, and what that cost. */
+export type Charge = TokenUsage & {
+  /** Billionths of a US dollar; null: the model's price is not known. */
+  readonly nanodollars: number | null;
+};
+
 /** How a message came in (request-cycle model, section 3). */
 export type Delivery = "direct" | "steer" | "followUp";
 
@@ -67,7 +73,11 @@ export type ToolDisplay = {
   readonly diffs?: readonly FileDiff[];
   /** Ids of the sub-agents of the call, in the order of its tasks. One that never started is among them. */
   readonly subAgents?: readonly string[];
+  /** What became of a request for a mode upgrade, and who decided it, by name, if that is known. */
+  readonly decided?: Decided;
 };
+
+export type Decided = { readonly decision: "approve" | "deny"; readonly by?: string };
 
 export type RunStopReason = "completed" | "interrupted" | "error";
 
@@ -79,6 +89,7 @@ export type ErrorKind =
   | "invalid_request"
   | "context_exhausted"
   | "runaway"
+  | "spending_limit"
   | "interrupted"
   | "unknown";
 

@@ -4,12 +4,15 @@
  */
 import type { Decision, Sandbox, StateOf } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
+import type { ConversationEvent } from "./event.ts";
 import type { Rejection } from "./rejection.ts";
-import { advance, answerCall } from "./round.ts";
+import { advance, answerCall, type CallRun } from "./round.ts";
 import { toModel, toPerson } from "./wording.ts";
 
+type DecisionEvent = Extract<ConversationEvent, { readonly kind: "user_decide_upgrade" }>;
+
 /** The first decision on a call wins; repeating that decision gets the same answer. */
-export function onDecision(draft: Draft, decision: Decision, toolCallId: string | null): Rejection | null {
+export function onDecision(draft: Draft, { decision, toolCallId, by }: DecisionEvent): Rejection | null {
   const { state, conversation } = draft;
   if (state.kind === "context_exhausted")
     return { code: "context_exhausted", message: toPerson.contextExhausted };
@@ -22,8 +25,8 @@ export function onDecision(draft: Draft, decision: Decision, toolCallId: string 
     return { code: "approval_mismatch", message: toPerson.approvalMismatch(state.toolCall.id) };
   }
   draft.set({ lastDecision: { toolCallId: state.toolCall.id, decision } });
-  if (decision === "approve") approve(draft, state);
-  else deny(draft, state);
+  if (decision === "approve") approve(draft, state, by);
+  else deny(draft, state, by);
   return null;
 }
 
@@ -44,16 +47,30 @@ export function onDowngrade(draft: Draft, sandbox: Sandbox): Rejection | null {
   return null;
 }
 
-function approve(draft: Draft, state: StateOf<"awaiting_mode_approval">): void {
+/** @param by who, by name; undefined: not known */
+function approve(draft: Draft, state: StateOf<"awaiting_mode_approval">, by: string | undefined): void {
   draft.set({ mode: "unrestricted" });
-  draft.notify({ name: "mode.changed", data: { mode: "unrestricted", by: "approval" } });
-  const answer = answerCall(draft, state.toolCall, "completed", toModel.upgradeApproved);
-  draft.appendSystemMessage(toModel.nowUnrestricted);
+  const person = by === undefined ? {} : { person: by };
+  draft.notify({ name: "mode.changed", data: { mode: "unrestricted", by: "approval", ...person } });
+  const answer = answerCall(
+    draft,
+    state.toolCall,
+    "completed",
+    toModel.upgradeApproved(by),
+    decidedRun("approve", by),
+  );
+  draft.appendSystemMessage(toModel.nowUnrestricted(by));
   advance(draft, { remaining: state.remaining, completed: [...state.completed, answer] });
 }
 
-function deny(draft: Draft, state: StateOf<"awaiting_mode_approval">): void {
+function deny(draft: Draft, state: StateOf<"awaiting_mode_approval">, by: string | undefined): void {
   draft.setRun({ upgradeDenied: true });
-  const answer = answerCall(draft, state.toolCall, "failed", toModel.upgradeDenied);
+  const { toolCall } = state;
+  const answer = answerCall(draft, toolCall, "failed", toModel.upgradeDenied(by), decidedRun("deny", by));
   advance(draft, { remaining: state.remaining, completed: [...state.completed, answer] });
 }
+
+const decidedRun = (decision: Decision, by: string | undefined): CallRun => ({
+  durationMs: 0,
+  decided: by === undefined ? { decision } : { decision, by },
+});

@@ -71,6 +71,7 @@ const WAITS_FOR_PERSON: Record<QueueHold, boolean> = {
   restart: false,
   errors: false,
   auth: false,
+  spending_limit: false,
   context_exhausted: true,
 };
 

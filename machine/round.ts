@@ -13,7 +13,7 @@ import {
 } from "./control-tools.ts";
 import type { CallDefect, CompletedCall, Round, ToolCall } from "./conversation.ts";
 import type { Draft } from "./draft.ts";
-import type { Block, FileDiff, ToolStatus } from "./message.ts";
+import type { Block, Decided, FileDiff, ToolStatus } from "./message.ts";
 import { completeSubAgent, requestLlm } from "./run.ts";
 import { DIFFS_BYTES, firstWithin } from "./size.ts";
 import { spawnChildren } from "./children.ts";
@@ -80,7 +80,7 @@ function begin(draft: Draft, call: ToolCall, rest: Round): string | null {
 function beginUpgrade(draft: Draft, call: ToolCall, rest: Round): string | null {
   const request = checkUpgrade(call.input);
   if (draft.conversation.mode === "unrestricted") return toModel.alreadyUnrestricted;
-  if (draft.conversation.run?.upgradeDenied === true) return toModel.upgradeDenied;
+  if (draft.conversation.run?.upgradeDenied === true) return toModel.upgradeDenied();
   if (!request.ok) return toModel.invalidInput(call.name, request.problem);
   draft.setState({ kind: "awaiting_mode_approval", reason: request.value.reason, toolCall: call, ...rest });
   return null;
@@ -92,6 +92,7 @@ export type CallRun = {
   readonly diffs?: readonly FileDiff[];
   /** Ids, in the order of the call's tasks. */
   readonly subAgents?: readonly string[];
+  readonly decided?: Decided;
 };
 
 const NEVER_RAN: CallRun = { durationMs: 0 };
@@ -102,7 +103,7 @@ export function answerCall(
   call: ToolCall,
   status: ToolStatus,
   output: string | readonly Block[],
-  { durationMs, diffs = [], subAgents }: CallRun = NEVER_RAN,
+  { durationMs, diffs = [], subAgents, decided }: CallRun = NEVER_RAN,
 ): CompletedCall {
   const blocks: readonly Block[] = typeof output === "string" ? [{ type: "text", text: output }] : output;
   const kept = firstWithin(diffs, DIFFS_BYTES);
@@ -112,6 +113,7 @@ export function answerCall(
     content: [{ toolCallId: call.id, name: call.name, status, output: blocks, durationMs }],
     ...(kept.length === 0 ? {} : { display: { diffs: kept } }),
     ...(subAgents === undefined ? {} : { display: { subAgents } }),
+    ...(decided === undefined ? {} : { display: { decided } }),
   });
   return { toolCallId: call.id, status };
 }

@@ -54,7 +54,7 @@ export function finishRun(draft: Draft, reason: Exclude<RunStopReason, "error">)
 
 /**
  * REQ-BED-006: ends the run with an error that the person sees. A second error in a row holds the queue; so does a key
- * that the provider does not accept, because every message would meet it.
+ * that the provider does not accept, and a limit on spending, because every message would meet them.
  */
 export function failRun(draft: Draft, errorKind: ErrorKind, message: string): void {
   if (draft.context.isSubAgent) {
@@ -65,7 +65,7 @@ export function failRun(draft: Draft, errorKind: ErrorKind, message: string): vo
   stopRun(draft, "error");
   const errorsInARow = draft.conversation.errorsInARow + 1;
   draft.set({ errorsInARow });
-  if (errorKind === "auth") hold(draft, "auth");
+  if (errorKind === "auth" || errorKind === "spending_limit") hold(draft, errorKind);
   else if (errorsInARow >= 2) hold(draft, "errors");
   draft.setState({ kind: "error", message, errorKind });
 }

@@ -8,6 +8,7 @@ import type { Context } from "./context.ts";
 import type { Cancelling, Conversation, State, StateOf } from "./conversation.ts";
 import { Draft, type Accepted } from "./draft.ts";
 import type { ConversationEvent, Event } from "./event.ts";
+import type { Charge } from "./message.ts";
 import { askAgain, onFailure, onLost } from "./failure.ts";
 import { onUserMessage } from "./messages.ts";
 import { onDecision, onDowngrade } from "./modes.ts";
@@ -41,13 +42,14 @@ export function transition(conversation: Conversation, context: Context, event: 
 
 function apply(draft: Draft, event: Event): Rejection | null {
   const { state } = draft;
+  charge(draft, event);
   switch (event.kind) {
     case "user_message":
       return onUserMessage(draft, event);
     case "withdraw_message":
       return onWithdraw(draft, event.messageId);
     case "user_decide_upgrade":
-      return onDecision(draft, event.decision, event.toolCallId);
+      return onDecision(draft, event);
     case "user_request_downgrade":
       return onDowngrade(draft, event.sandbox);
     case "user_trigger_continuation":
@@ -94,6 +96,25 @@ function apply(draft: Draft, event: Event): Rejection | null {
       onRestarted(draft, event.policy);
       return null;
   }
+}
+
+/**
+ * Charges for a request that has ended, in whichever way. The state waits for each request once, so each is charged
+ * once.
+ */
+function charge(draft: Draft, event: Event): void {
+  if (event.kind !== "llm_response" && event.kind !== "llm_failed" && event.kind !== "llm_lost") return;
+  const { state } = draft;
+  if (!awaitsRequest(state, event.requestId) && !stopsRequest(state, event.requestId)) return;
+  const charged = chargeIn(event);
+  if (charged !== null) draft.charge(charged);
+}
+
+type Ended = Extract<Event, { kind: "llm_response" | "llm_failed" | "llm_lost" }>;
+
+function chargeIn(event: Ended): Charge | null {
+  if (event.charge !== undefined) return event.charge;
+  return event.kind === "llm_response" ? { ...event.usage, nanodollars: null } : null;
 }
 
 type Requesting = StateOf<"llm_requesting"> | StateOf<"awaiting_continuation">;

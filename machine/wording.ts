@@ -5,6 +5,9 @@
 import type { CancelledBy, SubAgentOutcome, ToolCall } from "./conversation.ts";
 import { bounded, OUTCOME_BYTES } from "./size.ts";
 
+/** @param by the name of who decided, if that is known; it is one of few characters (protocol/formats.ts) */
+const personOf = (by: string | undefined): string => by ?? "The user";
+
 export const toModel = {
   skippedByCancel: "Skipped due to cancellation",
   skippedByRestart: "Skipped: the system restarted before this call could run.",
@@ -21,11 +24,12 @@ export const toModel = {
     "The inputs of this response's calls were too long together, so this one was not executed. Send it again, in smaller pieces.",
   continueText: "Your last message was cut off by the output limit. Continue exactly where it ended.",
   alreadyUnrestricted: "Already in Unrestricted mode",
-  upgradeApproved: "The user approved the upgrade. The conversation is now in Unrestricted mode.",
-  upgradeDenied:
-    "The user denied the upgrade. The conversation stays in Restricted mode: continue without write access, or explain to the user what you would need.",
-  nowUnrestricted:
-    "The user approved the mode upgrade. The conversation is now in Unrestricted mode: bash runs without the sandbox and the tools that write files are enabled.",
+  upgradeApproved: (by?: string): string =>
+    `${personOf(by)} approved the upgrade. The conversation is now in Unrestricted mode.`,
+  upgradeDenied: (by?: string): string =>
+    `${personOf(by)} denied the upgrade. The conversation stays in Restricted mode: continue without write access, or explain to the user what you would need.`,
+  nowUnrestricted: (by?: string): string =>
+    `${personOf(by)} approved the mode upgrade. The conversation is now in Unrestricted mode: bash runs without the sandbox and the tools that write files are enabled.`,
   nowRestricted:
     "The user switched the conversation to Restricted mode. From now on bash runs in a read-only sandbox without network access, and the tools that write files are disabled. Use request_mode_upgrade to request write access.",
   remindToSubmit:

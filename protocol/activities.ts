@@ -65,6 +65,8 @@ export type ConversationMetadata = {
   readonly context: Context;
   /** The context of sub-agents that it spawns with its own model: they need not load theirs. */
   readonly subAgentContext: Context;
+  /** Its title, and those of its sub-agents, are not among the search attributes, which nothing encrypts. */
+  readonly hidesTitle?: boolean;
 };
 /** A conversation as its row holds it. */
 export type StoredConversation = RowVersion & {

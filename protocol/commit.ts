@@ -5,7 +5,7 @@
  */
 import { awaitedOperation, type Conversation } from "../machine/conversation.ts";
 import type { Notice } from "../machine/effect.ts";
-import type { Message } from "../machine/message.ts";
+import type { Charge, Message } from "../machine/message.ts";
 
 export type Revision = {
   readonly number: number;
@@ -20,6 +20,8 @@ export type Revision = {
   readonly awaits: string | null;
   readonly messages: readonly Message[];
   readonly notices: readonly Notice[];
+  /** Absent in revisions of before there were any. */
+  readonly charges?: readonly Charge[];
   /** Set when the revision archives or un-archives. */
   readonly archived: boolean | null;
 };
@@ -78,7 +80,7 @@ export type Committed = {
 };
 
 /** The part of a transition that is stored: the value after it, and what it adds. */
-export type Change = Pick<Revision, "conversation" | "messages" | "notices">;
+export type Change = Pick<Revision, "conversation" | "messages" | "notices" | "charges">;
 
 /** The revision of one transition. */
 export function toRevision(
@@ -88,10 +90,11 @@ export function toRevision(
     readonly previous: string | null;
     readonly at: string;
   },
-  { conversation, messages, notices }: Change,
+  { conversation, messages, notices, charges = [] }: Change,
 ): Revision {
   const awaits = awaitedOperation(conversation.state);
-  return { ...head, conversation, awaits, messages, notices, archived: null };
+  const charged = charges.length === 0 ? {} : { charges };
+  return { ...head, conversation, awaits, messages, notices, ...charged, archived: null };
 }
 
 export function pack(revisions: readonly Revision[]): Packed {

@@ -8,6 +8,8 @@
 
 /** An id that a client may choose (docs/http.md, General). */
 export const CLIENT_ID = /^[A-Za-z0-9_-]{1,64}$/;
+/** The name of a token, its person's or program's. It stands in messages, so it is a plain word. */
+export const PERSON_NAME = /^[A-Za-z0-9][\w.@-]{0,63}$/;
 /** The name of an image: SHA-256 of its bytes. */
 export const IMAGE_HASH = /^[0-9a-f]{64}$/;
 /** Images of one message. */

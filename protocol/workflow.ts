@@ -42,6 +42,8 @@ export type CreateInput = {
   readonly task: { readonly messageId: string; readonly text: string } | null;
   /** Set if it is known; otherwise the workflow loads it and looks for the row at the same time. */
   readonly context?: Context;
+  /** What the parent knows of it; see ConversationMetadata. */
+  readonly hidesTitle?: boolean;
 };
 
 /** The state that one run hands to the next when it continues as new. */
@@ -120,7 +122,8 @@ export const cancelUpdate = defineUpdate<CancelResult, [{ queue: QueueOnCancel }
 export const releaseQueueUpdate = defineUpdate<StateResult, [{ releaseQueue: true } & Asked]>("releaseQueue");
 export const decideUpgradeUpdate = defineUpdate<
   ModeResult,
-  [{ decision: Decision; toolCallId: string } & Asked]
+  /** `by`: who decides, by name. */
+  [{ decision: Decision; toolCallId: string; by?: string } & Asked]
 >("decideUpgrade");
 export const downgradeUpdate = defineUpdate<ModeResult, [Asked]>("downgrade");
 export const triggerContinuationUpdate = defineUpdate<StateResult, [{ triggerContinuation: true } & Asked]>(
@@ -141,7 +144,7 @@ export const withdrawMessageSignal = defineSignal<[{ messageId: string }]>("with
 export const cancelSignal = defineSignal<[{ queue?: QueueOnCancel; by?: CancelledBy }]>("cancel");
 export const releaseQueueSignal = defineSignal<[{ releaseQueue: true }]>("releaseQueue");
 export const decideUpgradeSignal =
-  defineSignal<[{ decision: Decision; toolCallId?: string }]>("decideUpgrade");
+  defineSignal<[{ decision: Decision; toolCallId?: string; by?: string }]>("decideUpgrade");
 export const downgradeSignal = defineSignal<[Readonly<Record<string, never>>]>("downgrade");
 export const triggerContinuationSignal = defineSignal<[{ triggerContinuation: true }]>("triggerContinuation");
 export const archiveSignal = defineSignal<[{ archived?: boolean }]>("archive");
@@ -157,6 +160,12 @@ export const restartedSignal =
  * number of the event that tells of it: signals may arrive in another order.
  */
 export const renamedSignal = defineSignal<[{ title: string; event: number }]>("renamed");
+
+/**
+ * For operators, after another version of the workers has become current (docs/operations.md). It orders nothing, so it
+ * need not be signed: the workflow task that it causes is what moves a conversation that is at rest.
+ */
+export const moveToCurrentVersionSignal = defineSignal("moveToCurrentVersion");
 
 /** For operators: the workflow's own view, uncommitted revisions included. */
 export const stateQuery = defineQuery<{

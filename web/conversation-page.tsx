@@ -14,6 +14,7 @@ import { conversationRoute, linkTo, type Route } from "./route.ts";
 import { useStop } from "./run-control.ts";
 import { ScriptedBanner } from "./scripted-banner.tsx";
 import { useSession } from "./session.tsx";
+import { SpendingWarning } from "./spending.tsx";
 import { StateLine } from "./state-line.tsx";
 import { StopButton } from "./stop-button.tsx";
 import { shortPath } from "./text/format.ts";
@@ -121,6 +122,7 @@ function Loaded({ model, view, onOpenList }: Omit<Props, "id"> & { readonly mode
           <ScriptedBanner conversation={conversation} />
         )}
         <WrapUp model={model} />
+        <SpendingWarning conversation={conversation} />
         {conversation.parentId !== null ? (
           <div className="box read-only">
             <p>A sub-agent takes no messages. Its conversation can only be read, and stopped.</p>

@@ -12,6 +12,7 @@ const HELD: { readonly [reason in Held]: string } = {
   restart: "Held since the system was restarted.",
   errors: "Held, because two runs in a row have failed.",
   auth: "Held, because the provider refused the key.",
+  spending_limit: "Held, because a limit on spending is reached.",
   context_exhausted: "They go along into the conversation that continues this one.",
 };
 

@@ -4,6 +4,7 @@ import type { Conversation, Link, LoadedConversation } from "../client/index.ts"
 import { describeState, phaseOf, retryOf } from "../client/phase.ts";
 import { NO_SANDBOX } from "./missing-sandbox.tsx";
 import { useSession } from "./session.tsx";
+import { Cost } from "./spending.tsx";
 import { tellError } from "./toasts.tsx";
 import { elapsed, useLink, useNow } from "./use-models.ts";
 
@@ -32,6 +33,7 @@ export function StateLine({
             {percent} %
           </span>
         )}
+        <Cost conversation={conversation} />
         <span className="model">{conversation.model}</span>
         <Connection link={useLink()} />
       </div>

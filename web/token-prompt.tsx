@@ -1,4 +1,4 @@
-/** Owns: asking for the API's token. */
+/** Owns: asking for the API's token: for everything, or for an approval alone. */
 import { useState } from "react";
 import { MAIN } from "./focus.ts";
 
@@ -7,7 +7,8 @@ export function TokenPrompt({
   onToken,
 }: {
   readonly wasRefused: boolean;
-  readonly onToken: (token: string) => void;
+  /** @param token null: to go on without one */
+  readonly onToken: (token: string | null) => void;
 }) {
   const [token, setToken] = useState("");
   return (
@@ -21,8 +22,8 @@ export function TokenPrompt({
       >
         <h1>This server asks for a token</h1>
         <p>
-          It is the <code>API_TOKEN</code> that the server was started with. This tab keeps it until you close
-          it.
+          It is the <code>API_TOKEN</code> that the server was started with, a token of your own, or the one
+          that <code>npm start</code> shows in its terminal. This tab keeps it until you close it.
         </p>
         <label htmlFor="token">Token</label>
         <input
@@ -38,10 +39,69 @@ export function TokenPrompt({
         <p id="token-problem" role="alert" className="bad">
           {wasRefused ? "The server did not accept the token. Check it and try again." : ""}
         </p>
-        <button className="primary" type="submit" disabled={token.trim() === ""}>
-          Continue
-        </button>
+        <div className="row">
+          <button className="primary" type="submit" disabled={token.trim() === ""}>
+            Continue
+          </button>
+          {/* The server may have been started again, with another token for approvals alone. */}
+          {wasRefused && (
+            <button type="button" onClick={() => onToken(null)}>
+              Continue without a token
+            </button>
+          )}
+        </div>
       </form>
     </main>
+  );
+}
+
+/** @param problem a sentence on the token before; empty: there is none */
+export function ApprovalToken({
+  problem,
+  isSending,
+  onToken,
+  onCancel,
+}: {
+  readonly problem: string;
+  readonly isSending: boolean;
+  readonly onToken: (token: string) => void;
+  readonly onCancel: () => void;
+}) {
+  const [token, setToken] = useState("");
+  return (
+    <form
+      className="token"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (token.trim() !== "" && !isSending) onToken(token.trim());
+      }}
+    >
+      <label htmlFor="approval-token">Your token</label>
+      <p>
+        An approval is a person&rsquo;s, so it needs a token. <code>npm start</code> shows it in its terminal;
+        a team&rsquo;s owner gives each person one. This tab keeps it until you close it.
+      </p>
+      <input
+        id="approval-token"
+        type="password"
+        autoComplete="off"
+        autoFocus
+        value={token}
+        onChange={(event) => setToken(event.target.value)}
+        aria-invalid={problem !== ""}
+        aria-describedby="approval-token-problem"
+      />
+      <p id="approval-token-problem" role="alert" className="bad">
+        {problem}
+      </p>
+      <div className="row">
+        <button type="button" disabled={isSending} onClick={onCancel}>
+          Not now
+        </button>
+        <button className="primary" type="submit" disabled={isSending || token.trim() === ""}>
+          {isSending ? "Sending …" : "Decide with it"}
+        </button>
+      </div>
+    </form>
   );
 }

@@ -1,6 +1,6 @@
 /** Owns: a group of tool calls as a person sees it: one line that folds, and each call with its input and its result. */
 import { memo, useState, type ReactNode } from "react";
-import { labelOf, subjectOf, textIn } from "../client/call-words.ts";
+import { decisionOf, labelOf, subjectOf, textIn } from "../client/call-words.ts";
 import type { LiveOutput, State } from "../client/index.ts";
 import type { Call, Row } from "../client/transcript.ts";
 import { StoredImage } from "./images.tsx";
@@ -115,6 +115,8 @@ function GroupStatus({
   if (running.some((one) => one !== null)) return <span>waits</span>;
   const failed = calls.filter(({ outcome }) => outcome?.status !== "completed");
   const [first] = failed;
+  const decision = calls[0] !== undefined && calls.length === 1 ? decisionOf(calls[0]) : null;
+  if (decision !== null) return <span className={first === undefined ? "ok" : "bad"}>{decision}</span>;
   const ms = calls.reduce((sum, { outcome }) => sum + (outcome?.durationMs ?? 0), 0);
   return (
     <>
@@ -160,6 +162,7 @@ type CallProps = {
 const CallView = memo(function CallView({ conversationId, call, cwd, running, output, isOnly }: CallProps) {
   const { outcome, diffs } = call;
   const about = subject(call, cwd);
+  const decision = decisionOf(call);
   // A change has its file in its head.
   const isChange = diffs.length > 0 && outcome?.status === "completed";
   return (
@@ -169,7 +172,8 @@ const CallView = memo(function CallView({ conversationId, call, cwd, running, ou
         <span className="st">
           {outcome === null
             ? running !== null && <RunningStatus running={running} />
-            : `${outcome.status === "completed" ? "" : outcome.status} ${duration(outcome.durationMs)}`}
+            : (decision ??
+              `${outcome.status === "completed" ? "" : outcome.status} ${duration(outcome.durationMs)}`)}
         </span>
       )}
       {inputOf(call)}

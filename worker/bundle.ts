@@ -7,6 +7,7 @@ import { bundleWorkflowCode, DefaultLogger } from "@temporalio/worker";
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { FAILURE_CONVERTER } from "../protocol/payload-encryption.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 /** The folders whose sources make up a bundle. */
@@ -21,7 +22,7 @@ export async function ensureWorkflowBundle(
   folder: string,
   onProgress: (sentence: string) => void = () => undefined,
 ): Promise<string> {
-  const path = join(folder, `workflows-${await hashOfSources()}.js`);
+  const path = join(folder, `workflows-${await buildOfSources()}.js`);
   try {
     await readFile(path);
     return path;
@@ -30,6 +31,7 @@ export async function ensureWorkflowBundle(
   }
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(ROOT, "workflows", "conversation.ts"),
+    failureConverterPath: FAILURE_CONVERTER,
     logger: new DefaultLogger("WARN"),
   });
   await mkdir(folder, { recursive: true });
@@ -40,10 +42,11 @@ export async function ensureWorkflowBundle(
   return path;
 }
 
-async function hashOfSources(): Promise<string> {
+/** A name for the workflows' code: releases that run the same code have the same. */
+export async function buildOfSources(): Promise<string> {
   const hash = createHash("sha256");
   for (const folder of SOURCES) {
-    const names = (await readdir(join(ROOT, folder))).filter((name) => name.endsWith(".ts")).sort();
+    const names = (await readdir(join(ROOT, folder))).filter((name) => /\.m?ts$|\.mjs$/.test(name)).sort();
     for (const name of names)
       hash.update(`${folder}/${name}\n`).update(await readFile(join(ROOT, folder, name)));
   }

@@ -18,7 +18,7 @@ import {
   HOST_START_TIMEOUT_MS,
   WORKFLOW_TASK_TIMEOUT_MS,
 } from "../protocol/timing.ts";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 import { toolsQueue } from "../protocol/workflow.ts";
 
 /** Performed at most once. To try an operation again, the machine orders it again (architecture, rule 5). */
@@ -89,19 +89,19 @@ function trusted<I, O>(call: (input: I) => Promise<O>): (input: I) => Promise<O>
     for (;;) {
       try {
         const answer = await call(input);
-        if (!isUnsigned(answer)) return answer;
+        if (!isUnauthenticated(answer)) return answer;
       } catch (error) {
         const cause = error instanceof ActivityFailure ? error.cause : null;
         const isForged = cause instanceof ApplicationFailure && reasonIn(cause) === null;
         if (isCancellation(error) || !isForged) throw error;
       }
-      await sleep(ASK_AGAIN_AFTER_MS, { summary: "after an answer that is not signed" });
+      await sleep(ASK_AGAIN_AFTER_MS, { summary: "after an answer of another program" });
     }
   };
 }
 
 /**
- * The reason that one of our workers gives for a failure. A failure's message is not signed, but its details are. null:
+ * The reason that one of our workers gives for a failure. Anybody can make a failure with a message, but not its details. null:
  * the reason does not come from one of our workers.
  */
 export function reasonIn({ details }: ApplicationFailure): string | null {

@@ -141,6 +141,8 @@ export function handleCommands(lifecycle: Lifecycle): void {
     lifecycle.session?.apply({ kind: "restarted", policy });
   });
 
+  setHandler(contract.moveToCurrentVersionSignal, () => undefined);
+
   setHandler(contract.renamedSignal, async (input) => {
     const rename = readRename(input);
     if (rename === null) await noteInvalid(lifecycle, "renamed");

@@ -8,7 +8,6 @@ import {
   allHandlersFinished,
   CancellationScope,
   condition,
-  continueAsNew,
   proxySinks,
   setHandler,
   sleep,
@@ -18,16 +17,16 @@ import type { RowVersion } from "../protocol/commit.ts";
 import type { Context } from "../machine/context.ts";
 import { isWorking, newConversation, type SubAgentOutcome } from "../machine/conversation.ts";
 import { outcomeOf } from "../machine/outcome.ts";
-import type { ConversationConfig } from "../protocol/conversation.ts";
 import { STOP_BEFORE_REMOVAL_MS } from "../protocol/timing.ts";
 import type { WorkflowSinks } from "../protocol/sinks.ts";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 import { load, remove } from "./activities.ts";
 import { handleCommands } from "./commands.ts";
 import type { Divergence } from "./committer.ts";
-import { stateQuery, type ConversationStart } from "../protocol/workflow.ts";
+import { stateQuery, type ConversationStart, type CreateInput } from "../protocol/workflow.ts";
 import { isHistoryLong } from "./history-length.ts";
 import { lostNote, withoutWithdrawn, type Request } from "./requests.ts";
+import { continueAsNew, isAnotherVersionCurrent } from "./worker-version.ts";
 import { Session, type Applied, type Beginning } from "./session.ts";
 
 const IDLE_CLOSE_MS = 24 * 60 * 60 * 1_000;
@@ -45,7 +44,7 @@ const { runs } = proxySinks<WorkflowSinks>();
 
 export async function conversation(start: ConversationStart): Promise<SubAgentOutcome | null> {
   // None of our processes has started this workflow. The next message starts the conversation from its row.
-  if (isUnsigned(start)) return null;
+  if (isUnauthenticated(start)) return null;
   runs.began(Date.now());
   const lifecycle = new Lifecycle(start);
   handleCommands(lifecycle);
@@ -130,9 +129,12 @@ export class Lifecycle {
     return this.#phase.kind !== "loading" && this.session?.isQuiescent !== false && allHandlersFinished();
   }
 
-  /** After a cancel another run has to take over: the server asks a run to cancel only once. */
+  /**
+   * After a cancel another run has to take over: the server asks a run to cancel only once. Another version of the
+   * workers can take over only with a new run.
+   */
   get shouldContinueAsNew(): boolean {
-    return this.#isCancelled || isHistoryLong();
+    return this.#isCancelled || isHistoryLong() || isAnotherVersionCurrent();
   }
 
   /** There is nothing more to do for this workflow. */
@@ -257,7 +259,7 @@ export class Lifecycle {
     const loaded =
       createInput?.context === undefined
         ? await this.nonCancellable(() => load({ conversationId, createInput, askedMessageIds }))
-        : unasked(createInput.config, createInput.context);
+        : unasked(createInput, createInput.context);
     if (this.#isRemoved) return;
     if (loaded?.stored) {
       this.#continue(loaded, loaded.stored, divergence);
@@ -337,9 +339,10 @@ const tell = (session: Session, text: string): Applied => session.apply({ kind: 
 /**
  * A first run whose context is known does not look for a row. If there is one, the first commit finds the divergence.
  */
-const unasked = (config: ConversationConfig, context: Context): Loaded => ({
+const unasked = ({ config, hidesTitle = false }: CreateInput, context: Context): Loaded => ({
   config,
   context,
   subAgentContext: context,
+  ...(hidesTitle ? { hidesTitle } : {}),
   stored: null,
 });

@@ -7,8 +7,14 @@ import type { RowVersion } from "../protocol/commit.ts";
 import type { CancelledBy, Decision, QueueOnCancel } from "../machine/conversation.ts";
 import type { Delivery, ImageBlock } from "../machine/message.ts";
 import { jsonBytes } from "../machine/size.ts";
-import { CLIENT_ID, IMAGE_HASH, MAX_MESSAGE_IMAGES, MAX_MESSAGE_JSON_BYTES } from "../protocol/formats.ts";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import {
+  CLIENT_ID,
+  IMAGE_HASH,
+  MAX_MESSAGE_IMAGES,
+  MAX_MESSAGE_JSON_BYTES,
+  PERSON_NAME,
+} from "../protocol/formats.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 import type { SendMessageInput } from "../protocol/workflow.ts";
 
 /** A signal may leave out `messageId`. */
@@ -41,13 +47,15 @@ export function readCancel(
   return isQueueOnCancel(queue) && isCanceller(by) ? { queue, by } : null;
 }
 
-/** Without `toolCallId` the decision is on the pending call. */
+/** Without `toolCallId` the decision is on the pending call; without `by` nobody is named. */
 export function readDecision(
   input: unknown,
-): { readonly decision: Decision; readonly toolCallId: string | null } | null {
-  const { decision, toolCallId = null } = fields(input);
+): { readonly decision: Decision; readonly toolCallId: string | null; readonly by?: string } | null {
+  const { decision, toolCallId = null, by } = fields(input);
   if (decision !== "approve" && decision !== "deny") return null;
-  return toolCallId === null || typeof toolCallId === "string" ? { decision, toolCallId } : null;
+  if (toolCallId !== null && typeof toolCallId !== "string") return null;
+  if (by === undefined) return { decision, toolCallId };
+  return typeof by === "string" && PERSON_NAME.test(by) ? { decision, toolCallId, by } : null;
 }
 
 /** Without `archived` the input archives; `archived: false` un-archives. */
@@ -58,16 +66,15 @@ export function readArchive(input: unknown): { readonly archived: boolean } | nu
 }
 
 /**
- * The input is an object, and one of our processes has signed it if payloads are signed. Every signal and every update
- * that changes anything has an input, because only an input can be signed.
+ * The input is an object, and comes from one of our processes if payloads are encrypted. Every signal and every update
+ * that changes anything has an input, because only an input can be authenticated.
  */
 export function isGiven(input: unknown): boolean {
-  return typeof input === "object" && input !== null && !isUnsigned(input);
+  return typeof input === "object" && input !== null && !isUnauthenticated(input);
 }
 
 /**
- * The input of a command that cannot be undone must name the command, so that a copy of another signed input cannot ask
- * for it.
+ * The input of a command that cannot be undone must name the command, so that a copy of another input cannot ask for it.
  */
 export function names(input: unknown, order: "remove" | "triggerContinuation" | "releaseQueue"): boolean {
   return isGiven(input) && fields(input)[order] === true;

@@ -17,7 +17,7 @@ import type { Operation } from "../machine/effect.ts";
 import type { ConversationEvent } from "../machine/event.ts";
 import type { ConversationConfig } from "../protocol/conversation.ts";
 import { namesOf } from "../machine/wording.ts";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 import { reasonIn, requestContinuation, requestLlm, takeBack } from "./activities.ts";
 import { refusalIn, type Committer } from "./committer.ts";
 import type { SubAgents } from "./sub-agents.ts";
@@ -160,7 +160,7 @@ async function commitThenRun<E extends ConversationEvent>(
         call({ ...committer.pending(), dispatchAttempt: dispatchAttempt }),
       );
       // A program that is not ours has answered. Whether one of our workers had begun is unknown.
-      if (isUnsigned(performed)) return lost(null);
+      if (isUnauthenticated(performed)) return lost(null);
       switch (performed.kind) {
         case "done":
           committer.confirm(performed.committed);

@@ -77,16 +77,16 @@ export class Session {
 
   constructor(beginning: Beginning, run: WorkflowRun) {
     const { config, context, subAgentContext, conversation, archived, createdAt, row } = beginning;
-    const { title = { text: null, event: 0 } } = beginning;
-    this.#fixed = { config, context, subAgentContext };
+    const { title = { text: null, event: 0 }, hidesTitle = false } = beginning;
+    this.#fixed = { config, context, subAgentContext, ...(hidesTitle ? { hidesTitle } : {}) };
     this.#run = run;
     this.#conversation = conversation;
     this.#archived = archived;
     this.#title = { ...title, text: plainTitle(title.text) };
     this.createdAt = createdAt;
     this.recent = new RecentMessages(beginning.recentMessages);
-    this.#visibility = new Visibility(config);
-    this.#subAgents = new SubAgents({ config, subAgentContext });
+    this.#visibility = new Visibility(config, hidesTitle);
+    this.#subAgents = new SubAgents(this.#fixed);
     this.#inFlight = new InFlight(run.scope, (event) => this.apply(event));
     const { createInput, refusals } = beginning;
     const restarts = row?.restarts ?? 0;

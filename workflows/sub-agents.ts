@@ -14,13 +14,12 @@ import {
   startChild,
   type Workflow,
 } from "@temporalio/workflow";
-import type { Context } from "../machine/context.ts";
 import type { Mode, Sandbox, SubAgentOutcome, SubAgentTask } from "../machine/conversation.ts";
 import { toModel } from "../machine/wording.ts";
-import type { ConversationConfig } from "../protocol/conversation.ts";
+import type { ConversationMetadata } from "../protocol/activities.ts";
 import { WORKFLOW_TASK_TIMEOUT_MS } from "../protocol/timing.ts";
 import { shownTitle, titleOf } from "../protocol/title.ts";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 import {
   cancelSignal,
   CONVERSATION_WORKFLOW,
@@ -46,7 +45,7 @@ const unrestrainable = (reason: string): SubAgentOutcome => ({
 const GONE: SubAgentOutcome = { error: "The sub-agent was removed.", errorKind: "interrupted" };
 
 /** `subAgentContext`: the context of sub-agents that have the parent's model. */
-type Parent = { readonly config: ConversationConfig; readonly subAgentContext: Context };
+type Parent = Pick<ConversationMetadata, "config" | "subAgentContext" | "hidesTitle">;
 
 const FIRST_PAUSE_MS = 100;
 /** All pauses together take half a minute. */
@@ -83,7 +82,10 @@ export class SubAgents {
       const handle = await startChild<SubAgentWorkflow>(CONVERSATION_WORKFLOW, {
         ...childOptions(id),
         args: [{ conversationId: id, createInput }],
-        typedSearchAttributes: attributesOf(createInput.config, title),
+        typedSearchAttributes: attributesOf(
+          createInput.config,
+          this.#parent.hidesTitle === true ? null : title,
+        ),
         staticSummary: `sub-agent: ${title}`,
       });
       this.#handles.set(id, handle);
@@ -138,7 +140,7 @@ async function withTimeLimit(handle: Handle, seconds: number): Promise<SubAgentO
     // The sub-agent has ended, and the time limit with it.
     .catch(() => undefined);
   try {
-    const outcome = signed(await handle.result());
+    const outcome = authenticated(await handle.result());
     return time.isOver && outcome !== null && "error" in outcome
       ? { ...outcome, error: toModel.timedOut(seconds) }
       : outcome;
@@ -160,7 +162,7 @@ async function endFromRow(id: string): Promise<SubAgentOutcome> {
         args: [{ conversationId: id }],
         staticSummary: "sub-agent, ended from outside",
       });
-      return signed(outcome) ?? GONE;
+      return authenticated(outcome) ?? GONE;
     } catch (error) {
       if (isCancellation(error)) return GONE;
       await stop(getExternalWorkflowHandle(id), "parent").catch(() => undefined);
@@ -171,8 +173,8 @@ async function endFromRow(id: string): Promise<SubAgentOutcome> {
 }
 
 /** @throws if the outcome does not come from one of our workers. */
-function signed(outcome: SubAgentOutcome | null): SubAgentOutcome | null {
-  if (isUnsigned(outcome)) throw new Error("The outcome is not signed.");
+function authenticated(outcome: SubAgentOutcome | null): SubAgentOutcome | null {
+  if (isUnauthenticated(outcome)) throw new Error("The outcome does not come from our workers.");
   return outcome;
 }
 
@@ -188,7 +190,7 @@ const childOptions = (workflowId: string) => ({
  */
 function createInputOf(
   task: SubAgentTask,
-  { config, subAgentContext }: Parent,
+  { config, subAgentContext, hidesTitle = false }: Parent,
   { sandbox, parentMode }: { readonly sandbox: Sandbox; readonly parentMode: Mode },
 ): CreateInput {
   const model = task.model ?? config.model;
@@ -207,5 +209,6 @@ function createInputOf(
     inherited: null,
     task: { messageId: `task-${task.id}`, text: task.task },
     ...(model === config.model ? { context: subAgentContext } : {}),
+    ...(hidesTitle ? { hidesTitle } : {}),
   };
 }

@@ -15,30 +15,37 @@ const MODE = defineSearchAttributeKey("mode", SearchAttributeType.KEYWORD);
 const PARENT = defineSearchAttributeKey("parent", SearchAttributeType.KEYWORD);
 const TITLE = defineSearchAttributeKey("title", SearchAttributeType.KEYWORD);
 
-type Attributes = { readonly status: Status; readonly mode: Mode; readonly title: string };
+/** `title` is null where it is hidden: nothing encrypts search attributes. */
+type Attributes = { readonly status: Status; readonly mode: Mode; readonly title: string | null };
 
 const pairsOf = ({ status, mode, title }: Attributes, { parentId }: ConversationConfig) => [
   { key: STATUS, value: status },
   { key: MODE, value: mode },
-  { key: TITLE, value: title },
+  ...(title === null ? [] : [{ key: TITLE, value: title }]),
   ...(parentId === null ? [] : [{ key: PARENT, value: parentId }]),
 ];
 
 /** The search attributes that a sub-agent is started with: it works from the beginning. */
-export const attributesOf = (config: ConversationConfig, title: string): TypedSearchAttributes =>
+export const attributesOf = (config: ConversationConfig, title: string | null): TypedSearchAttributes =>
   new TypedSearchAttributes(pairsOf({ status: "working", mode: config.initialMode, title }, config));
 
 export class Visibility {
   readonly #config: ConversationConfig;
+  readonly #hidesTitle: boolean;
 
-  constructor(config: ConversationConfig) {
+  constructor(config: ConversationConfig, hidesTitle: boolean) {
     this.#config = config;
+    this.#hidesTitle = hidesTitle;
   }
 
   /** @param title as `plainTitle` makes it; null: it has none yet. */
   show(conversation: Conversation, revision: number, title: string | null): void {
     const shown = title ?? STAND_IN_TITLE;
-    const attributes = { status: statusOf(conversation.state), mode: conversation.mode, title: shown };
+    const attributes = {
+      status: statusOf(conversation.state),
+      mode: conversation.mode,
+      title: this.#hidesTitle ? null : shown,
+    };
     // What this run has written; before that, what it was started with, or what the previous run had.
     const { typedSearchAttributes } = workflowInfo();
     const changed = pairsOf(attributes, this.#config).filter(
@@ -47,6 +54,9 @@ export class Visibility {
     // Histories of before workflows knew titles have no command where the title alone is new.
     const isTitleAlone = changed.length === 1 && changed[0]?.key === TITLE;
     if (changed.length > 0 && (!isTitleAlone || patched("title"))) upsertSearchAttributes(changed);
+    // An earlier run may have shown it.
+    if (this.#hidesTitle && typedSearchAttributes.get(TITLE) !== undefined)
+      upsertSearchAttributes([{ key: TITLE, value: null }]);
     setCurrentDetails(`${shown}\n\n${describe(conversation, this.#config, revision)}`);
   }
 }

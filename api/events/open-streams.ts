@@ -1,4 +1,5 @@
-/** Owns: the event streams that are open: they end with the process. */
+/** Owns: the event streams that are open: they end with the process, and with the token that opened them. */
+import type { Caller } from "../access/access.ts";
 import type { Deps } from "../deps.ts";
 import type { SseWriter } from "./sse-writer.ts";
 
@@ -13,10 +14,17 @@ export class OpenStreams {
     });
   }
 
-  /** The response whose body the writer writes. */
-  respond(writer: SseWriter, headers: Readonly<Record<string, string>> = {}): Response {
-    if (this.#deps.closing.aborted) writer.end();
+  /** The response whose body the writer writes, as long as the caller's token is good. */
+  respond(
+    writer: SseWriter,
+    { revoked }: Pick<Caller, "revoked">,
+    headers: Readonly<Record<string, string>> = {},
+  ): Response {
+    if (this.#deps.closing.aborted || revoked.aborted) writer.end();
     else this.#open.add(writer);
+    const cut = () => writer.cut();
+    revoked.addEventListener("abort", cut, { once: true });
+    void writer.closed.then(() => revoked.removeEventListener("abort", cut));
     void writer.closed.then(() => this.#open.delete(writer));
     this.#deps.metrics.countStream(writer.closed);
     return new Response(writer.readable, {

@@ -11,6 +11,8 @@ import { runIdOf } from "../chat/chunks.ts";
 import { streamRun, type RunPlace } from "../chat/stream.ts";
 import { uiMessagesOf } from "../chat/ui-messages.ts";
 import { createConversation } from "../create-conversation.ts";
+import { byOf, type Caller } from "../access/access.ts";
+import { needs, requireRoleToDecide } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { OpenStreams } from "../events/open-streams.ts";
 import { readImages } from "../images.ts";
@@ -27,7 +29,7 @@ import {
   type ChatRequest,
 } from "../schemas/chat.ts";
 import { conversationParams, queryInteger } from "../schemas/common.ts";
-import { BODY, problems } from "../schemas/problem.ts";
+import { BODY, problems, SPENDING } from "../schemas/problem.ts";
 import { sendMessage } from "../send-message.ts";
 
 const tags = ["AI SDK"];
@@ -54,10 +56,11 @@ const chat = createRoute({
   method: "post",
   path: "/api/ai/chat",
   operationId: "chat",
+  ...needs("talk"),
   tags,
   summary: "Send a message, or decide an approval, and follow the run",
   description:
-    "For `useChat` of the AI SDK. The last message counts; the same one again is taken once, and answered with its run. A client that goes away stops nothing.",
+    "For `useChat` of the AI SDK. The last message counts; the same one again is taken once, and answered with its run. To approve needs the role `approve`. A client that goes away stops nothing.",
   request: { body: { required: true, content: { "application/json": { schema: chatRequest } } } },
   responses: {
     200: STREAM,
@@ -75,6 +78,7 @@ const chat = createRoute({
       "invalid_cwd",
       "invalid_image",
       "queue_full",
+      ...SPENDING,
       "sandbox_unknown",
     ),
   },
@@ -84,6 +88,7 @@ const read = createRoute({
   method: "get",
   path: "/api/ai/chat/{id}",
   operationId: "readChat",
+  ...needs("read"),
   tags,
   summary: "Read a chat",
   description:
@@ -102,6 +107,7 @@ const follow = createRoute({
   method: "get",
   path: "/api/ai/chat/{id}/stream",
   operationId: "followChat",
+  ...needs("read"),
   tags,
   summary: "Follow a run again",
   description:
@@ -116,8 +122,8 @@ const follow = createRoute({
 export function chatRoutes(deps: Deps) {
   const responses = new OpenStreams(deps);
 
-  const respond = async (place: RunPlace, has: number): Promise<Response> =>
-    responses.respond(await streamRun(deps, place, has), {
+  const respond = async (place: RunPlace, caller: Caller, has: number): Promise<Response> =>
+    responses.respond(await streamRun(deps, place, has), caller, {
       "x-workflow-run-id": [place.conversationId, place.runId, place.decided ?? []].flat().join("."),
       "x-vercel-ai-ui-message-stream": "v1",
     });
@@ -129,9 +135,18 @@ export function chatRoutes(deps: Deps) {
       switch (order.kind) {
         case "message":
           await submit(deps, request, order.message, c.req.raw.signal);
-          return respond({ conversationId: request.id, runId: order.message.id, decided: null }, 0);
+          return respond(
+            { conversationId: request.id, runId: order.message.id, decided: null },
+            c.var.caller,
+            0,
+          );
         case "decision":
-          return respond(await decide(deps, request.id, order), 0);
+          requireRoleToDecide(c.var.caller, order.decision);
+          return respond(
+            await decide(deps, request.id, { ...order, ...byOf(c.var.caller) }),
+            c.var.caller,
+            0,
+          );
       }
     })
     .openapi(read, async (c) => {
@@ -145,10 +160,10 @@ export function chatRoutes(deps: Deps) {
         const active = await activeRun(deps, conversationId);
         return active === null
           ? c.body(null, 204)
-          : respond({ conversationId, runId: active, decided }, startIndex);
+          : respond({ conversationId, runId: active, decided }, c.var.caller, startIndex);
       }
       if ((await findMessage(deps.db, conversationId, runId)) === null) throw notFound("run");
-      return respond({ conversationId, runId, decided }, startIndex);
+      return respond({ conversationId, runId, decided }, c.var.caller, startIndex);
     });
 }
 
@@ -176,15 +191,17 @@ async function submit(
   }
 }
 
+type Decided = Extract<ChatOrder, { readonly kind: "decision" }> & { readonly by?: string };
+
 async function decide(
   deps: Deps,
   conversationId: string,
-  { answerId, decision, toolCallId }: Extract<ChatOrder, { readonly kind: "decision" }>,
+  { answerId, decision, toolCallId, by }: Decided,
 ): Promise<RunPlace> {
   const row = await versionOf(deps.db, conversationId);
   const runId = runIdOf(answerId);
   if (row === null || runId === null) throw notFound();
-  const asked = { decision, toolCallId, row };
+  const asked = { decision, toolCallId, row, ...(by === undefined ? {} : { by }) };
   const { revision } = await deps.workflows.update(conversationId, decideUpgradeUpdate, [asked]);
   await awaitRevision(deps, conversationId, revision);
   return { conversationId, runId, decided: toolCallId };

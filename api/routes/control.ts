@@ -9,13 +9,16 @@ import {
   releaseQueueUpdate,
   triggerContinuationUpdate,
 } from "../../protocol/workflow.ts";
+import { byOf } from "../access/access.ts";
+import { needs, requireRoleToDecide } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
 import { awaitRevision } from "../projection.ts";
+import { refuseOverLimit } from "../spending.ts";
 import { acceptEmptyBody, createRouter } from "../router.ts";
 import { conversationParams, pending } from "../schemas/common.ts";
 import { mode, queuedMessage, queueHeld } from "../schemas/conversation.ts";
-import { BODY, problems } from "../schemas/problem.ts";
+import { BODY, problems, SPENDING } from "../schemas/problem.ts";
 import { state } from "../schemas/state.ts";
 
 const tags = ["Control"];
@@ -36,6 +39,7 @@ const cancel = createRoute({
   method: "post",
   path: "/api/conversations/{id}/cancel",
   operationId: "cancel",
+  ...needs("talk"),
   tags,
   summary: "Cancel the work",
   description:
@@ -75,6 +79,7 @@ const releaseQueue = createRoute({
   method: "post",
   path: "/api/conversations/{id}/queue/release",
   operationId: "releaseQueue",
+  ...needs("talk"),
   tags,
   summary: "Let the queue go on",
   description:
@@ -93,10 +98,11 @@ const approve = createRoute({
   method: "post",
   path: "/api/conversations/{id}/approval",
   operationId: "decideUpgrade",
+  ...needs("talk"),
   tags,
   summary: "Decide on a mode upgrade",
   description:
-    "The agent asks in the state `awaiting_mode_approval`; the first decision on a call wins, and the same one again is answered alike.",
+    "The agent asks in the state `awaiting_mode_approval`; the first decision on a call wins, and the same one again is answered alike. To approve needs the role `approve`; the message of the call and `mode.changed` name the token.",
   request: {
     params: conversationParams,
     body: {
@@ -125,6 +131,7 @@ const changeMode = createRoute({
   method: "post",
   path: "/api/conversations/{id}/mode",
   operationId: "changeMode",
+  ...needs("talk"),
   tags,
   summary: "Switch to Restricted mode",
   description:
@@ -156,6 +163,7 @@ const continuation = createRoute({
   method: "post",
   path: "/api/conversations/{id}/continuation",
   operationId: "triggerContinuation",
+  ...needs("talk"),
   tags,
   summary: "Wind up with a summary",
   description:
@@ -173,6 +181,7 @@ const continuation = createRoute({
       "cancellation_in_progress",
       "context_exhausted",
       "nothing_to_summarise",
+      ...SPENDING,
       "sub_agent_read_only",
     ),
   },
@@ -209,7 +218,8 @@ export function controlRoutes(deps: Deps) {
     })
     .openapi(approve, async (c) => {
       const { id } = c.req.valid("param");
-      const asked = { ...c.req.valid("json"), row: await rowOf(id) };
+      requireRoleToDecide(c.var.caller, c.req.valid("json").decision);
+      const asked = { ...c.req.valid("json"), ...byOf(c.var.caller), row: await rowOf(id) };
       const { revision, mode, state } = await workflows.update(id, decideUpgradeUpdate, [asked]);
       return c.json({ mode, state, ...(await shown(id, revision)) }, 202);
     })
@@ -228,6 +238,7 @@ export function controlRoutes(deps: Deps) {
     .openapi(continuation, async (c) => {
       const { id } = c.req.valid("param");
       const row = await rowOf(id);
+      await refuseOverLimit(deps, { kind: "conversation", id });
       const { revision, state } = await workflows.update(id, triggerContinuationUpdate, [
         { triggerContinuation: true, row },
       ]);

@@ -12,6 +12,7 @@ import {
 import { type ConversationView, getConversation } from "../../db/views.ts";
 import { archiveUpdate, removeUpdate } from "../../protocol/workflow.ts";
 import { createConversation } from "../create-conversation.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, Problem } from "../problem.ts";
 import { awaitRevision } from "../projection.ts";
@@ -20,11 +21,12 @@ import { conversationParams } from "../schemas/common.ts";
 import {
   conversation,
   conversationChange,
+  limitedConversation,
   listQuery,
   newConversation,
   pendingConversation,
 } from "../schemas/conversation.ts";
-import { BODY, problems } from "../schemas/problem.ts";
+import { BODY, problems, SPENDING } from "../schemas/problem.ts";
 
 const tags = ["Conversations"];
 
@@ -32,6 +34,7 @@ const create = createRoute({
   method: "post",
   path: "/api/conversations",
   operationId: "createConversation",
+  ...needs("talk"),
   tags,
   summary: "Start a conversation",
   description:
@@ -61,6 +64,7 @@ const create = createRoute({
       "invalid_cwd",
       "invalid_image",
       "sandbox_unknown",
+      ...SPENDING,
     ),
   },
 });
@@ -69,6 +73,7 @@ const list = createRoute({
   method: "get",
   path: "/api/conversations",
   operationId: "listConversations",
+  ...needs("read"),
   tags,
   summary: "List conversations",
   description: "Newest first, sub-agents left out.",
@@ -93,12 +98,16 @@ const get = createRoute({
   method: "get",
   path: "/api/conversations/{id}",
   operationId: "getConversation",
+  ...needs("read"),
   tags,
   summary: "Read a conversation",
   description: "As it is stored: also while Temporal is down.",
   request: { params: conversationParams },
   responses: {
-    200: { description: "The conversation.", content: { "application/json": { schema: conversation } } },
+    200: {
+      description: "The conversation.",
+      content: { "application/json": { schema: limitedConversation } },
+    },
     ...problems("not_found"),
   },
 });
@@ -107,6 +116,7 @@ const change = createRoute({
   method: "patch",
   path: "/api/conversations/{id}",
   operationId: "changeConversation",
+  ...needs("talk"),
   tags,
   summary: "Rename or archive",
   description: "Archiving stops the work first. A message to an archived conversation un-archives it.",
@@ -130,6 +140,7 @@ const remove = createRoute({
   method: "delete",
   path: "/api/conversations/{id}",
   operationId: "removeConversation",
+  ...needs("talk"),
   tags,
   summary: "Remove a conversation",
   description:
@@ -142,6 +153,7 @@ const listChildren = createRoute({
   method: "get",
   path: "/api/conversations/{id}/children",
   operationId: "listChildren",
+  ...needs("read"),
   tags,
   summary: "List its sub-agents",
   description: "Oldest first.",
@@ -183,7 +195,10 @@ export function conversationRoutes(deps: Deps) {
         throw error;
       }
     })
-    .openapi(get, async (c) => c.json(await read(c.req.valid("param").id), 200))
+    .openapi(get, async (c) => {
+      const found = await read(c.req.valid("param").id);
+      return c.json({ ...found, spendingLimit: deps.spendingLimits.conversation }, 200);
+    })
     .openapi(change, async (c) => {
       const { id } = c.req.valid("param");
       const { title, archived } = c.req.valid("json");

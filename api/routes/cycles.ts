@@ -3,6 +3,7 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { conversationExists } from "../../db/conversations.ts";
 import { readCycleMessages } from "../../db/cycles.ts";
 import { foldCycles, viewOf } from "../../machine/cycles.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound } from "../problem.ts";
 import { createRouter, invalidRequest } from "../router.ts";
@@ -16,6 +17,7 @@ const read = createRoute({
   method: "get",
   path: "/api/conversations/{id}/cycles",
   operationId: "readCycles",
+  ...needs("read"),
   tags: ["Messages"],
   summary: "Read what happened, cycle by cycle",
   description:

@@ -2,6 +2,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Opening } from "../../db/orders.ts";
 import { CLIENT_ID } from "../../protocol/formats.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { CombinedStreams } from "../events/combined-streams.ts";
 import { ConversationFeed } from "../events/conversation-feed.ts";
@@ -39,6 +40,7 @@ const ofOne = createRoute({
   method: "get",
   path: "/api/conversations/{id}/events",
   operationId: "streamConversation",
+  ...needs("read"),
   tags,
   summary: "Follow one conversation",
   description:
@@ -60,6 +62,7 @@ const ofAll = createRoute({
   method: "get",
   path: "/api/events",
   operationId: "streamList",
+  ...needs("read"),
   tags,
   summary: "Follow the list",
   description:
@@ -87,6 +90,7 @@ const combined = createRoute({
   method: "get",
   path: "/api/stream",
   operationId: "streamMany",
+  ...needs("read"),
   tags,
   summary: "Follow the list and many conversations",
   description:
@@ -116,6 +120,7 @@ const change = createRoute({
   method: "post",
   path: "/api/stream/{streamId}",
   operationId: "changeStream",
+  ...needs("read"),
   tags,
   summary: "Open and close conversations in a stream",
   description:
@@ -163,7 +168,7 @@ export function eventRoutes(deps: Deps) {
       const feed = new ConversationFeed(deps, id, writer);
       void feed.ended.then(() => writer.end());
       await feed.open(cursorIn(c.req.valid("header"), c.req.valid("query")));
-      return responses.respond(writer);
+      return responses.respond(writer, c.var.caller);
     })
     .openapi(ofAll, async (c) => {
       const writer = new SseWriter(undefined, deps.heartbeatMs);
@@ -175,7 +180,7 @@ export function eventRoutes(deps: Deps) {
         },
       );
       void writer.closed.then(close);
-      return responses.respond(writer);
+      return responses.respond(writer, c.var.caller);
     })
     .openapi(combined, async (c) => {
       const { list: cursor = "", conversation = [] } = c.req.valid("query");
@@ -187,7 +192,7 @@ export function eventRoutes(deps: Deps) {
         throw error;
       }
       combinedStream.change({ open: [conversation].flat().map(openingOf), close: [] });
-      return responses.respond(combinedStream.writer);
+      return responses.respond(combinedStream.writer, c.var.caller);
     })
     .openapi(change, async (c) => {
       const { open: toOpen = [], close = [] } = c.req.valid("json");

@@ -5,6 +5,7 @@ import { getImage } from "../../db/images.ts";
 import { findMessage, readMessages } from "../../db/messages.ts";
 import { IMAGE_HASH } from "../../protocol/formats.ts";
 import { withdrawMessageUpdate } from "../../protocol/workflow.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { readImages } from "../images.ts";
 import { notFound, Problem } from "../problem.ts";
@@ -12,7 +13,7 @@ import { awaitRevision } from "../projection.ts";
 import { createRouter } from "../router.ts";
 import { conversationParams, pathId, queryInteger } from "../schemas/common.ts";
 import { newMessage, sentMessage, storedMessage } from "../schemas/message.ts";
-import { BODY, problems } from "../schemas/problem.ts";
+import { BODY, problems, SPENDING } from "../schemas/problem.ts";
 import { sendMessage } from "../send-message.ts";
 
 const tags = ["Messages"];
@@ -23,6 +24,7 @@ const read = createRoute({
   method: "get",
   path: "/api/conversations/{id}/messages",
   operationId: "readMessages",
+  ...needs("read"),
   tags,
   summary: "Read messages",
   description:
@@ -48,6 +50,7 @@ const send = createRoute({
   method: "post",
   path: "/api/conversations/{id}/messages",
   operationId: "sendMessage",
+  ...needs("talk"),
   tags,
   summary: "Send a message",
   description:
@@ -74,6 +77,7 @@ const send = createRoute({
       "invalid_request",
       "invalid_image",
       "queue_full",
+      ...SPENDING,
     ),
   },
 });
@@ -82,6 +86,7 @@ const withdraw = createRoute({
   method: "delete",
   path: "/api/conversations/{id}/queue/{messageId}",
   operationId: "withdrawMessage",
+  ...needs("talk"),
   tags,
   summary: "Withdraw a queued message",
   description: "Takes back a steer or a follow-up that was not delivered yet.",
@@ -98,6 +103,7 @@ const image = createRoute({
   method: "get",
   path: "/api/conversations/{id}/images/{hash}",
   operationId: "readImage",
+  ...needs("read"),
   tags,
   summary: "Read an image",
   description: "The bytes under their hash: they never change, so they may be cached for ever.",

@@ -1,5 +1,6 @@
 /** Owns: the routes that are not about one conversation: models, directories, health, readiness, metrics. */
 import { createRoute, z } from "@hono/zod-openapi";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { Problem } from "../problem.ts";
 import type { DatabaseProbe } from "../database-probe.ts";
@@ -7,12 +8,30 @@ import { createRouter } from "../router.ts";
 import { sandbox } from "../schemas/conversation.ts";
 import { parameter, text } from "../schemas/common.ts";
 import { problems, problemsOfProbe } from "../schemas/problem.ts";
+import type { Missing } from "../workflow.ts";
 import { toolHostOf } from "../tool-hosts.ts";
+
+const rates = {
+  input: z.number(),
+  output: z.number(),
+  cacheRead: z.number(),
+  cacheCreation: z.number(),
+};
+const price = z.object({
+  ...rates,
+  longPrompt: z
+    .object({ ...rates, above: z.int() })
+    .optional()
+    .openapi({
+      description: "Of a request whose prompt has more than `above` tokens.",
+    }),
+});
 
 const listModels = createRoute({
   method: "get",
   path: "/api/models",
   operationId: "listModels",
+  ...needs("read"),
   tags: ["Models"],
   summary: "List models",
   description:
@@ -31,6 +50,9 @@ const listModels = createRoute({
                 maxOutputTokens: z.int(),
                 thinking: z.enum(["adaptive", "none"]),
                 maxImages: z.int().openapi({ description: "Images in one request; 0: it sees none." }),
+                price: price.nullable().openapi({
+                  description: "US dollars per million tokens; null: not known.",
+                }),
                 default: z.boolean(),
                 scripted: z.boolean(),
               }),
@@ -47,6 +69,7 @@ const listHosts = createRoute({
   method: "get",
   path: "/api/hosts",
   operationId: "listHosts",
+  ...needs("read"),
   tags: ["Directories"],
   summary: "List tool hosts",
   description:
@@ -71,6 +94,7 @@ const listDirectories = createRoute({
   method: "get",
   path: "/api/directories",
   operationId: "listDirectories",
+  ...needs("read"),
   tags: ["Directories"],
   summary: "Complete a path",
   description:
@@ -127,7 +151,7 @@ const ready = createRoute({
   tags: ["Operations"],
   summary: "Would a request be answered?",
   description:
-    "503 with `missing`: `postgres` or `temporal` cannot be reached, or no `worker` serves conversations. Needs no token.",
+    "503 with `missing`: `postgres` or `temporal` cannot be reached, or no `worker` serves conversations; with Worker Versioning, none of the current version. Needs no token.",
   security: [],
   responses: {
     200: {
@@ -142,6 +166,7 @@ const metrics = createRoute({
   method: "get",
   path: "/metrics",
   operationId: "metrics",
+  ...needs("admin"),
   tags: ["Operations"],
   summary: "Metrics",
   description: "Of this process, in the Prometheus text format (docs/observability.md).",
@@ -151,8 +176,8 @@ const metrics = createRoute({
 export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
   const { models, defaultModel, workflows, toolHost, toolHosts } = deps;
 
-  const databaseMissing = async (): Promise<"postgres"[]> =>
-    (await probe.check()) === "answers" ? [] : ["postgres"];
+  const databaseMissing = async (): Promise<readonly Missing[]> =>
+    (await probe.check()) === "answers" ? [] : [{ name: "postgres", why: "postgres cannot be reached" }];
 
   return createRouter()
     .openapi(listModels, async (c) => {
@@ -181,8 +206,8 @@ export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
     .openapi(ready, async (c) => {
       const missing = (await Promise.all([databaseMissing(), workflows.missing()])).flat();
       if (missing.length > 0) {
-        throw new Problem("unavailable", `Not ready: ${missing.join(" and ")} cannot be reached.`, {
-          missing,
+        throw new Problem("unavailable", `Not ready: ${missing.map(({ why }) => why).join("; ")}.`, {
+          missing: missing.map(({ name }) => name),
         });
       }
       return c.json({ ready: true as const }, 200);

@@ -1,9 +1,11 @@
 /** Owns: the schemas of a conversation and of what is sent to make, list and change one (docs/http.md). */
 import { z } from "@hono/zod-openapi";
 import type { ConversationView } from "../../db/views.ts";
+import type { Limit } from "../../protocol/spending.ts";
 import { QUEUE_HOLDS, type QueuedMessage, type QueueHold } from "../../machine/conversation.ts";
 import { answer, clientId, parameter, pending, queryInteger, text, time } from "./common.ts";
 import { delivery, imageBlock, newMessage, tokenUsage } from "./message.ts";
+import { limit, spent } from "./spending.ts";
 import { state } from "./state.ts";
 
 /** The support for Restricted mode on a host. */
@@ -65,6 +67,7 @@ export const conversation = answer<ConversationView>(
       queue: z.array(queuedMessage),
       queueHeld,
       usage,
+      spent,
       parentId: z.string().nullable(),
       continuedFrom: z.string().nullable(),
       continuedTo: z.array(z.string()),
@@ -99,6 +102,7 @@ export const conversation = answer<ConversationView>(
           contextRatio: 0,
           warning: false,
         },
+        spent: { tokens: 0, dollars: 0 },
         parentId: null,
         continuedFrom: null,
         continuedTo: [],
@@ -109,6 +113,11 @@ export const conversation = answer<ConversationView>(
         updatedAt: "2026-01-31T09:30:00.000Z",
       },
     }),
+);
+
+/** One that is read on its own. */
+export const limitedConversation = answer<ConversationView & { readonly spendingLimit: Limit }>(
+  z.intersection(conversation, z.object({ spendingLimit: limit })),
 );
 
 export const pendingConversation = answer<ConversationView & { readonly pending?: true }>(

@@ -6,6 +6,7 @@ import { z } from "@hono/zod-openapi";
 import { json, time } from "./common.ts";
 import { conversation, mode, queuedMessage, queueHeld, usage } from "./conversation.ts";
 import { errorKind, storedMessage } from "./message.ts";
+import { spent } from "./spending.ts";
 import { state, subAgentOutcome, summarySource } from "./state.ts";
 
 const offset = z.int().openapi({
@@ -31,9 +32,16 @@ export const eventData = {
   "message.added": storedMessage,
   "message.removed": z.object({ id: z.string() }),
   "state.changed": z.object({ state, cycleId: z.string().nullable() }),
-  "mode.changed": z.object({ mode, by: z.enum(["approval", "user"]) }),
+  "mode.changed": z.object({
+    mode,
+    by: z.enum(["approval", "user"]),
+    person: z.string().optional().openapi({ description: "Who approved: the name of the token." }),
+  }),
   "queue.changed": z.object({ queue: z.array(queuedMessage), queueHeld }),
-  "usage.changed": z.object({ usage }),
+  "usage.changed": z.object({
+    usage,
+    spent: spent.optional().openapi({ description: "Left out where nothing was spent with it." }),
+  }),
   "context.warned": z.object({ contextRatio: z.number(), actions }),
   "context.exhausted": z.object({ summary: z.string(), source: summarySource, actions }),
   "llm.retry_scheduled": z.object({

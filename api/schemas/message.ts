@@ -25,6 +25,7 @@ export const errorKind = z.enum([
   "invalid_request",
   "context_exhausted",
   "runaway",
+  "spending_limit",
   "interrupted",
   "unknown",
 ]);
@@ -111,6 +112,13 @@ export const storedMessage = answer<Message>(
               description:
                 "Ids of its sub-agents in the order of the tasks. One that never started is no conversation.",
             }),
+            decided: z
+              .object({ decision: z.enum(["approve", "deny"]), by: z.string().optional() })
+              .optional()
+              .openapi({
+                description:
+                  "Of `request_mode_upgrade`: the decision, and who decided: the name of the token.",
+              }),
           })
           .optional()
           .openapi({ description: "For people; the model does not get it." }),

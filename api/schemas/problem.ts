@@ -20,7 +20,7 @@ export const problemSchema = z
   })
   .openapi("Problem", {
     description:
-      "RFC 9457. Further members by code: `summary` and `startAnew` (context_exhausted), `cancel` (agent_busy), `pendingToolCallId` (approval_mismatch), `requirements` (sandbox_unavailable), `missing` (readyz).",
+      "RFC 9457. Further members by code: `summary` and `startAnew` (context_exhausted), `cancel` (agent_busy), `pendingToolCallId` (approval_mismatch), `requirements` (sandbox_unavailable), `needed` and `role` (forbidden_role), `retryAfter` in seconds (rate_limited), `missing` (readyz).",
     example: {
       type: "urn:bedrock:problem:agent_busy",
       title: "The agent is busy",
@@ -45,9 +45,12 @@ const ANYWHERE = [
   "internal",
 ] as const;
 /** Every route but the probes may answer these. */
-const GUARDED = [...ANYWHERE, "unauthorized", "unavailable"] as const;
+const GUARDED = [...ANYWHERE, "unauthorized", "forbidden_role", "rate_limited", "unavailable"] as const;
 /** For a body that cannot be read. Every route that does not only read may answer these, even if it wants no body. */
 export const BODY = ["malformed_json", "payload_too_large", "unsupported_media_type"] as const;
+
+/** Of what makes the agent ask its model. */
+export const SPENDING = ["conversation_limit_reached", "daily_limit_reached", "no_price"] as const;
 
 /** The `responses` of a route's problems, one for each status. */
 export const problems = <Code extends ProblemCode>(...own: Code[]) =>

@@ -54,8 +54,8 @@ export type TemporalOptions = {
   /** Made if it does not exist; the namespace `default` always exists. */
   readonly namespace?: string;
   readonly port: number;
-  /** Where its Web UI listens; null: there is none. */
-  readonly ui: UiAddress | null;
+  /** Where its Web UI listens, and the address of its codec; null: there is none. */
+  readonly ui: (UiAddress & { readonly codec: string }) | null;
   /** Settings that stay at the server's defaults, as on one that nobody has set up. */
   readonly without?: readonly string[];
 };
@@ -87,7 +87,15 @@ export function temporalCommand(options: TemporalOptions): Command {
     ...["--namespace", namespace],
     ...(ui === null
       ? ["--headless"]
-      : ["--ui-ip", ui.ip, "--ui-port", String(ui.port), "--ui-disable-news-fetch"]),
+      : [
+          "--ui-ip",
+          ui.ip,
+          "--ui-port",
+          String(ui.port),
+          "--ui-disable-news-fetch",
+          "--ui-codec-endpoint",
+          ui.codec,
+        ]),
     ...(dbFile === undefined ? [] : ["--db-filename", dbFile, ...pragmas]),
     ...attributes,
     ...settings,

@@ -7,8 +7,8 @@ import { TestConversation } from "../support/conversation.ts";
 import { startSystem } from "../support/system.ts";
 
 const system = await startSystem({ workers: 0 });
-const { temporalAddress: address, temporalNamespace: namespace, taskQueue, payloadKey } = system.config;
-const workflows = connectWorkflows({ address, namespace, taskQueue, payloadKey });
+const { temporalAddress: address, temporalNamespace: namespace, taskQueue, payloadKeys } = system.config;
+const workflows = connectWorkflows({ address, namespace, taskQueue, payloadKeys });
 system.defer(() => workflows.close());
 
 /** Takes the next workflow task of this system as a worker would, and completes it without its messages. */

@@ -1,5 +1,6 @@
 /** Owns: the API in a test: the real app on a real database, with the real Temporal or none that can be reached. */
 import { afterAll } from "vitest";
+import { createAccess } from "../../api/access/access.ts";
 import { createApp, type Api } from "../../api/app.ts";
 import type { Deps } from "../../api/deps.ts";
 import { createHub, type Hub } from "../../api/events/hub.ts";
@@ -12,6 +13,8 @@ import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
 import { createLog } from "../../observability/log.ts";
 import { createApiMetrics } from "../../observability/metrics.ts";
 import { NO_SPANS } from "../../observability/spans.ts";
+import { digestOfToken, type Role } from "../../protocol/access.ts";
+import { NO_LIMITS } from "../../protocol/spending.ts";
 import { freshDatabase } from "../support/database.ts";
 import type { System } from "../support/system.ts";
 
@@ -30,6 +33,8 @@ export type TestApi = {
   readonly stop: () => void;
   /** What was reported to the log. */
   readonly reports: unknown[];
+  /** What was said of tokens in the log. */
+  readonly said: readonly string[];
 } & Requests;
 
 export type Requests = {
@@ -61,7 +66,7 @@ export const requestsBy = (get: Requests["get"]): Requests => ({
 export async function serveApi({ api, reports }: TestApi): Promise<Requests & { readonly url: string }> {
   const address = { host: "127.0.0.1", port: 0 };
   const listening = await serve(
-    (request) => api.fetch(request),
+    (request, env) => api.fetch(request, env),
     address,
     (_, error) => void reports.push(error),
   );
@@ -70,7 +75,15 @@ export async function serveApi({ api, reports }: TestApi): Promise<Requests & { 
   return { url, ...requestsBy((path, init) => fetch(url + path, init)) };
 }
 
-type Overrides = Partial<Deps> & { readonly databaseUrl?: string };
+type Overrides = Partial<Deps> & Who & { readonly databaseUrl?: string };
+
+/** Who may call; unless given, everybody may everything. */
+type Who = {
+  /** The owner's token. Then nobody may call without one, unless `anonymousRole` says so. */
+  readonly apiToken?: string | null;
+  readonly anonymousRole?: Role | null;
+  readonly apiTokensFile?: string;
+};
 
 const ends: (() => Promise<unknown>)[] = [];
 afterAll(() => Promise.all(ends.map((end) => end())));
@@ -78,19 +91,19 @@ afterAll(() => Promise.all(ends.map((end) => end())));
 /** An API for reads, streams and refusals, which need no workflow: it cannot reach Temporal. */
 export async function startApi(overrides: Overrides = {}): Promise<TestApi> {
   const databaseUrl = overrides.databaseUrl ?? (await freshDatabase());
-  const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none", payloadKey: null };
+  const temporal = { address: NOWHERE, namespace: "default", taskQueue: "none", payloadKeys: [] };
   const started = apiOn(databaseUrl, temporal, "nowhere", overrides);
   if (overrides.databaseUrl === undefined) await started.notifications.ready;
   return started;
 }
 
 /** An API on a whole system with workflows, workers and tools. */
-export function startApiOn({ config }: Pick<System, "config">, overrides: Partial<Deps> = {}): TestApi {
+export function startApiOn({ config }: Pick<System, "config">, overrides: Partial<Deps> & Who = {}): TestApi {
   const temporal = {
     address: config.temporalAddress,
     namespace: config.temporalNamespace,
     taskQueue: config.taskQueue,
-    payloadKey: config.payloadKey,
+    payloadKeys: config.payloadKeys,
   };
   return apiOn(config.databaseUrl, temporal, config.toolHost, overrides);
 }
@@ -99,7 +112,7 @@ function apiOn(
   url: string,
   temporal: Parameters<typeof connectWorkflows>[0],
   toolHost: string,
-  overrides: Partial<Deps>,
+  { apiToken = null, apiTokensFile, ...given }: Partial<Deps> & Who,
 ): TestApi {
   const db = openDatabase(url, { max: 6, applicationName: "test api" });
   const notifications = listen(url);
@@ -112,6 +125,16 @@ function apiOn(
   const hub = createHub(notifications, (conversationId) =>
     sendOrder(db, { kind: "tell_again", conversationId }),
   );
+  const hasTokens = apiToken !== null || apiTokensFile !== undefined;
+  const { anonymousRole = hasTokens ? null : "admin", ...overrides } = given;
+  const said: string[] = [];
+  const access = createAccess({
+    ownerTokenDigest: apiToken === null ? null : digestOfToken(apiToken),
+    apiTokensFile: apiTokensFile ?? null,
+    anonymousRole,
+    say: (line) => said.push(line),
+    closing: closing.signal,
+  });
   const api = createApp({
     db,
     workflows,
@@ -122,9 +145,10 @@ function apiOn(
     models: () => Promise.resolve(models),
     defaultModel: DEFAULT_MODEL,
     scripted: false,
+    spendingLimits: NO_LIMITS,
     host: "127.0.0.1",
-    apiToken: null,
-    payloadKey: temporal.payloadKey,
+    access,
+    payloadKeys: temporal.payloadKeys,
     temporalNamespace: temporal.namespace,
     page: null,
     closing: closing.signal,
@@ -142,6 +166,7 @@ function apiOn(
     hub,
     workflows,
     reports,
+    said,
     stop: () => closing.abort(),
     ...requestsBy(async (path, init) => api.request(path, init)),
   };

@@ -29,6 +29,7 @@ function viewOf(machine: Machine, lastEvent: number): Conversation {
     ...{ id: "c", slug: "c", title: "c", cwd: "/", host: "h", model: "m", scripted: false },
     ...{ mode, initialMode: mode, sandbox: { kind: "available", abi: 7 }, state, queue, queueHeld },
     usage: viewUsage(usage),
+    spent: { tokens: 0, dollars: 0 },
     ...{
       parentId: null,
       continuedFrom: null,

@@ -70,6 +70,7 @@ describe("one conversation", () => {
       state: { kind: "error", message: "no", errorKind: "network" },
       queue: [waiting],
       queueHeld: "errors",
+      spent: { tokens: 0, dollars: 0 },
       usage: {
         inputTokens: 700,
         outputTokens: 50,

@@ -17,7 +17,11 @@ let server: ScriptedServer;
 beforeAll(async () => void (server = await startScriptedServer()));
 afterAll(() => server.close());
 
-type Options = { readonly signal?: AbortSignal; readonly stallMs?: number };
+type Options = {
+  readonly signal?: AbortSignal;
+  readonly stallMs?: number;
+  readonly onDelta?: (delta: Delta) => void;
+};
 let scripts = 0;
 
 /** Asks the scripted model, which gives this answer. */
@@ -238,9 +242,18 @@ describe("REQ-BED-005: an abort", () => {
     controller.abort();
     // The provider says nothing more, so nothing but the abort ends the request.
     const { outcome, key } = await asking;
-    expect(outcome).toEqual({ kind: "aborted" });
+    expect(outcome).toMatchObject({ kind: "aborted" });
     const request = await server.waitFor((seen) => seen.key === key && seen.end !== null);
     expect(request.closedByClient).toBe(true);
+  });
+
+  test("says what the provider had reported until then", async () => {
+    const controller = new AbortController();
+    const { outcome } = await askFor(
+      script.answer([script.text("Some text", hold())], { usage: { input_tokens: 7 } }),
+      { signal: controller.signal, onDelta: () => controller.abort() },
+    );
+    expect(outcome).toMatchObject({ kind: "aborted", usage: { inputTokens: 7 } });
   });
 
   test("works before the provider has answered at all, and before the request is sent", async () => {
@@ -250,10 +263,10 @@ describe("REQ-BED-005: an abort", () => {
     await stop.reached;
     controller.abort();
     const { outcome, key } = await asking;
-    expect(outcome).toEqual({ kind: "aborted" });
+    expect(outcome).toEqual({ kind: "aborted", usage: null });
     expect((await server.waitFor((seen) => seen.key === key && seen.end !== null)).closedByClient).toBe(true);
     const { outcome: second, key: unasked } = await askFor(script.say("x"), { signal: controller.signal });
-    expect(second).toEqual({ kind: "aborted" });
+    expect(second).toEqual({ kind: "aborted", usage: null });
     expect(server.requestsOf(unasked)).toHaveLength(0);
   });
 });
@@ -323,6 +336,13 @@ describe("REQ-BED-006: a request that fails on the way can be retried", () => {
     expect(
       (await askFor(script.say(script.text("half", failHere("invalid_request_error", "No."))))).outcome,
     ).toMatchObject({ kind: "failed", errorKind: "invalid_request", retryable: false });
+  });
+
+  test("a stream that breaks off says what the provider had reported; one that never began says nothing", async () => {
+    const usage = { input_tokens: 7, cache_read_input_tokens: 5 };
+    const { outcome } = await askFor(script.answer([script.text("half", dropHere)], { usage }));
+    expect(outcome).toMatchObject({ kind: "failed", usage: { inputTokens: 7, cacheReadTokens: 5 } });
+    expect((await askFor(script.rateLimited(2))).outcome).toMatchObject({ kind: "failed", usage: null });
   });
 
   test("a request is sent once, and its failure carries the provider's Retry-After", async () => {

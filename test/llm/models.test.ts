@@ -1,6 +1,6 @@
 /** The model registry: the facts about a model, their sources, and defaults for unknown ones (REQ-BED-022). */
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,6 +11,9 @@ import { readFacts } from "../../llm/model-facts.ts";
 import { readModelsFile } from "../../llm/models-file.ts";
 import { DEFAULT_MODEL, MIN_WINDOW, Models, responseTokensOf, SCRIPTED_MODEL } from "../../llm/models.ts";
 import { fetchModels } from "../../llm/provider-models.ts";
+import { costOf } from "../../llm/price.ts";
+import { NO_TOKENS } from "../../machine/conversation.ts";
+import type { TokenUsage } from "../../machine/message.ts";
 import { MODELS } from "../../local/scripted/models.ts";
 import { startScriptedServer } from "../../local/scripted/server.ts";
 
@@ -50,6 +53,7 @@ describe("REQ-BED-022: limits", () => {
       maxOutputTokens: Math.min(...models.list.map((model) => model.maxOutputTokens)),
       thinking: "none",
       maxImages: 100,
+      price: null,
       scripted: false,
     });
   });
@@ -164,6 +168,42 @@ describe("the provider's list", () => {
   });
 });
 
+describe("prices", () => {
+  test("are built in for every model that is offered without a list, and unknown for one that nobody knows", () => {
+    const models = new Models();
+    for (const { id, price } of models.list) expect(price, id).not.toBeNull();
+    expect(models.of("claude-haiku-4-5-20251001").price).toEqual(models.of("claude-haiku-4-5").price);
+    expect(models.of("something-new").price).toBeNull();
+    expect(new Models({ scripted: true }).list.map(({ price }) => price?.output)).toEqual([0]);
+  });
+
+  test("a price of the file replaces a built-in one as a whole", () => {
+    const price = { input: 1, output: 2, cacheRead: 3, cacheCreation: 4 };
+    const models = new Models({ file: [{ id: "claude-haiku-5-5", price }] });
+    expect(models.of("claude-haiku-5-5").price).toEqual(price);
+  });
+
+  test("make whole billionths of a dollar of each kind of token; a long prompt has its own", () => {
+    const cost = (id: string, usage: Partial<TokenUsage>): number => {
+      const { price } = new Models().of(id);
+      if (price === null) throw new Error(`${id} has no price`);
+      return costOf(price, { ...NO_TOKENS, ...usage });
+    };
+    const million = 1_000_000;
+    expect(cost("claude-opus-5-5", { inputTokens: million })).toBe(4e9);
+    expect(cost("claude-opus-5-5", { outputTokens: million })).toBe(20e9);
+    expect(cost("claude-opus-5-5", { cacheReadTokens: million })).toBe(2e8);
+    expect(cost("claude-opus-5-5", { cacheCreationTokens: million })).toBe(5e9);
+    expect(cost("claude-haiku-5-5", { cacheReadTokens: 1, cacheCreationTokens: 1 })).toBe(10 + 125);
+    // The prompt is what is read of the cache, too, and the answer has the same rate.
+    const prompt = { inputTokens: 1, cacheReadTokens: 99_999 };
+    expect(cost("claude-haiku-5-5", { ...prompt, outputTokens: 10 })).toBe(100 + 99_999 * 10 + 5_000);
+    expect(cost("claude-haiku-5-5", { ...prompt, inputTokens: 2, outputTokens: 10 })).toBe(
+      2 * 500 + 99_999 * 50 + 25_000,
+    );
+  });
+});
+
 describe("the file", () => {
   const file = (text: string): string => {
     const folder = mkdtempSync(join(tmpdir(), "bedrock-models-"));
@@ -171,6 +211,15 @@ describe("the file", () => {
     writeFileSync(join(folder, "models.json"), text);
     return join(folder, "models.json");
   };
+
+  test("may have what docs/spending.md shows of a price", () => {
+    const page = readFileSync(join(import.meta.dirname, "..", "..", "docs", "spending.md"), "utf8");
+    const [, example = ""] = /```json\n([^]*?)```/.exec(page) ?? [];
+    const [model] = readModelsFile(file(example));
+    expect(new Models({ file: model === undefined ? [] : [model] }).of("my-model").price).toEqual({
+      ...{ input: 3, output: 15, cacheRead: 0.3, cacheCreation: 3.75 },
+    });
+  });
 
   test("may state any fact of a model", () => {
     const models = [
@@ -186,6 +235,17 @@ describe("the file", () => {
     ["no list", '{"modles":[]}', /no list of models.*models/s],
     ["a window that is no number", '{"models":[{"id":"a","contextWindow":"200k"}]}', /contextWindow/],
     ["a window without room", '{"models":[{"id":"a","contextWindow":1000}]}', /4000/],
+    ["a price that is only partly known", '{"models":[{"id":"a","price":{"input":1}}]}', /price/],
+    [
+      "a price below 0",
+      '{"models":[{"id":"a","price":{"input":-1,"output":1,"cacheRead":0,"cacheCreation":0}}]}',
+      /price/,
+    ],
+    [
+      "a price with too many decimals",
+      '{"models":[{"id":"a","price":{"input":0.0001,"output":1,"cacheRead":0,"cacheCreation":0}}]}',
+      /three decimals/,
+    ],
     ["a fact that nobody knows", '{"models":[{"id":"a","windw":1000}]}', /windw/],
   ])("is refused with a sentence and its path: %s", (_, text, sentence) => {
     const path = text === null ? "/nowhere/models.json" : file(text);

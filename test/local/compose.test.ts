@@ -57,7 +57,7 @@ test("the settings of API and workers are such as the product reads, and togethe
   // Conversations begin where tools run.
   expect(api?.toolHosts).toEqual([tools?.toolHost]);
   for (const config of [api, worker, tools]) {
-    expect(config?.payloadKey).toEqual(api?.payloadKey);
+    expect(config?.payloadKeys).toEqual(api?.payloadKeys);
     expect(config?.databaseUrl).toBe(api?.databaseUrl);
     expect(config?.temporalAddress).toBe(api?.temporalAddress);
     expect(config?.scriptedModel).toBe(false);

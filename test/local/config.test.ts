@@ -1,6 +1,8 @@
 import { homedir, hostname } from "node:os";
 import { describe, expect, test } from "vitest";
 import { ConfigError, isLoopback, loadConfig, loadServiceConfig } from "../../config.ts";
+import { apiProcess, workerProcess } from "../../local/children.ts";
+import { NO_LIMITS } from "../../protocol/spending.ts";
 import { DEFAULT_MODEL, SCRIPTED_MODEL } from "../../llm/models.ts";
 
 const problemsOf = (env: { [key: string]: string }): readonly string[] => {
@@ -56,6 +58,24 @@ describe("the environment", () => {
   });
 });
 
+test("limits on spending are none unless set, and npm start hands them on as they are", () => {
+  expect(loadConfig({}).spendingLimits).toEqual(NO_LIMITS);
+  const env = {
+    LIMIT_CONVERSATION_TOKENS: "1000000",
+    LIMIT_CONVERSATION_DOLLARS: "2.5",
+    LIMIT_DAY_TOKENS: "900000000000",
+    LIMIT_DAY_DOLLARS: "0.0001",
+  };
+  const config = loadConfig(env);
+  expect(config.spendingLimits).toEqual({
+    conversation: { tokens: 1_000_000, dollars: 2.5 },
+    day: { tokens: 900_000_000_000, dollars: 0.0001 },
+  });
+  const services = { databaseUrl: "postgres://h/x", temporalAddress: "h:7233", modelUrl: null };
+  for (const { env: handed } of [apiProcess(config, services), workerProcess(config, services)])
+    expect(loadConfig({ ...handed }).spendingLimits).toEqual(config.spendingLimits);
+});
+
 describe("a bad value is answered with a sentence that names its key", () => {
   test.each([
     ["PORT", "70000"],
@@ -74,6 +94,11 @@ describe("a bad value is answered with a sentence that names its key", () => {
     ["SUB_AGENT_TIMEOUT_SECONDS", "0"],
     ["SUB_AGENT_TIMEOUT_SECONDS", "86401"],
     ["MODEL", "two words"],
+    ["LIMIT_CONVERSATION_TOKENS", "0"],
+    ["LIMIT_DAY_TOKENS", "1.5"],
+    ["LIMIT_CONVERSATION_DOLLARS", "0"],
+    ["LIMIT_DAY_DOLLARS", "-5"],
+    ["LIMIT_DAY_DOLLARS", "$5"],
   ])("%s=%s is refused", (key, value) => {
     const [problem, ...others] = problemsOf({ [key]: value });
     expect(problem).toContain(`${key} must`);

@@ -3,14 +3,17 @@ import { createServer, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { createAccess } from "../../api/access/access.ts";
 import { freePort } from "../../local/ports.ts";
 import { serveUi } from "../../local/temporal/ui.ts";
+import { digestOfToken, type Role } from "../../protocol/access.ts";
 import { portsOf } from "../support/ports.ts";
 import { familyOf } from "../support/processes.ts";
 import { startProduct } from "../support/product.ts";
 
 const SLOW = 180_000;
 const TOKEN = "t:0ken";
+const KEY = new Uint8Array(32).fill(5);
 const basic = (password: string): string => `Basic ${Buffer.from(`anybody:${password}`).toString("base64")}`;
 
 test(
@@ -69,7 +72,10 @@ test(
 );
 
 /** The guarded UI in front of a server that records its requests. */
-async function guarded(apiToken: string | null) {
+async function guarded(
+  apiToken: string | null,
+  anonymousRole: Role | null = apiToken === null ? "admin" : null,
+) {
   const asked: IncomingMessage[] = [];
   const behind = createServer((incoming, outgoing) => {
     asked.push(incoming);
@@ -82,7 +88,13 @@ async function guarded(apiToken: string | null) {
   const said: string[] = [];
   const ui = await serveUi({
     ...{ behind: { ip: "127.0.0.1", port }, port: await freePort() },
-    ...{ apiToken, say: (line: string) => said.push(line) },
+    ...{ payloadKeys: [KEY], temporalNamespace: "default" },
+    access: createAccess({
+      ownerTokenDigest: apiToken === null ? null : digestOfToken(apiToken),
+      ...{ apiTokensFile: null, anonymousRole, closing: new AbortController().signal },
+      say: (line) => said.push(line),
+    }),
+    say: (line: string) => said.push(line),
   });
   onTestFinished(async () => {
     await ui.close(0);
@@ -105,6 +117,13 @@ describe("the guard of the Web UI", () => {
     for (const authorization of [basic(TOKEN), `Bearer ${TOKEN}`]) {
       expect((await get({ authorization })).status).toBe(302);
     }
+  });
+
+  test("asks for it, too, where callers without a token may talk to agents", async () => {
+    const { get, asked } = await guarded(TOKEN, "talk");
+    expect((await get()).status).toBe(401);
+    expect(asked).toEqual([]);
+    expect((await get({ authorization: basic(TOKEN) })).status).toBe(302);
   });
 
   test.each([{ origin: "http://evil.example" }, { "sec-fetch-site": "cross-site" }])(

@@ -3,9 +3,14 @@ import { expect, test } from "vitest";
 import { summaries, toModel, toPerson } from "../../machine/wording.ts";
 
 test("the machine writes these sentences for the model", () => {
-  const { timedOut, unknownTool, invalidInput, disabledInRestricted, ...sentences } = toModel;
+  const { timedOut, unknownTool, invalidInput, disabledInRestricted, ...others } = toModel;
+  const { upgradeApproved, upgradeDenied, nowUnrestricted, ...sentences } = others;
   expect({
     ...sentences,
+    upgradeApproved: upgradeApproved(),
+    upgradeApprovedByName: upgradeApproved("ada"),
+    upgradeDenied: upgradeDenied(),
+    nowUnrestricted: nowUnrestricted(),
     timedOut: timedOut(3_600),
     unknownTool: unknownTool("fly"),
     invalidInput: invalidInput("spawn_agents", '"tasks" must be a list.'),
@@ -28,6 +33,7 @@ test("the machine writes these sentences for the model", () => {
     continueText: "Your last message was cut off by the output limit. Continue exactly where it ended.",
     alreadyUnrestricted: "Already in Unrestricted mode",
     upgradeApproved: "The user approved the upgrade. The conversation is now in Unrestricted mode.",
+    upgradeApprovedByName: "ada approved the upgrade. The conversation is now in Unrestricted mode.",
     upgradeDenied:
       "The user denied the upgrade. The conversation stays in Restricted mode: continue without write access, or explain to the user what you would need.",
     nowUnrestricted:

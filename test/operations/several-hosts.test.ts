@@ -1,33 +1,20 @@
 /** A team's server on several hosts (docs/operations.md): what each host reaches, and what happens when a part is away. */
-import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "../../client/index.ts";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, text, toolCall } from "../../local/scripted/script.ts";
 import { at, Person } from "../api/person.ts";
 import { requestsBy } from "../api/support.ts";
 import { until } from "../support/waiting.ts";
-import { canMakeHosts } from "./hosts.ts";
-import { startTeam, TOKEN, type Team, type ToolHost } from "./team.ts";
-
-const runs = (program: string, ...args: string[]): boolean => {
-  try {
-    execFileSync(program, args, { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-};
-const isPossible = runs("nginx", "-v") && runs("go", "version") && canMakeHosts();
-if (!isPossible) console.warn("SKIPPED, several hosts: they need root, ip (iproute2), nginx, and Go.");
+import { isTeamPossible, startTeam, TOKEN, type Team, type ToolHost } from "./team.ts";
 
 type Answer = ReturnType<typeof say>;
 
 /** A Temporal server for production is built once. */
 const START_LIMIT_MS = 20 * 60_000;
 
-describe.skipIf(!isPossible)("several hosts", () => {
+describe.skipIf(!isTeamPossible)("several hosts", () => {
   let team: Team;
   let person: Person;
   beforeAll(async () => {
@@ -38,6 +25,7 @@ describe.skipIf(!isPossible)("several hosts", () => {
     );
     person = new Person(asked, team.cwd);
   }, START_LIMIT_MS);
+  afterAll(() => team.stop(), 60_000);
 
   /** A conversation on the host, Unrestricted, and what the model answers from its second turn on. */
   async function begin(host: ToolHost, ...answers: readonly Answer[]): Promise<string> {
@@ -140,9 +128,7 @@ describe.skipIf(!isPossible)("several hosts", () => {
       clients.every(({ models }) => JSON.stringify(models.conversation(id)).includes(words));
     await goOn(id);
     await until(() => allShow("One, "));
-    const [killed] = team.apis;
-    killed?.signal("SIGKILL");
-    await killed?.exited;
+    await team.apis[0].end("SIGKILL");
     held.release();
     await until(() => allShow("One, two."));
     await person.untilState(id, "idle");
@@ -158,8 +144,7 @@ describe.skipIf(!isPossible)("several hosts", () => {
     await Promise.all(ids.map(goOn));
     await until(async () => (await results(ids[0] ?? "")).length >= 2 || null);
     await team.startDriver();
-    team.driver.signal("SIGTERM");
-    await team.driver.exited;
+    await team.driver.end("SIGTERM");
     for (const id of ids) {
       await person.untilState(id, "idle");
       expect(outputs(await results(id))).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map((n) => `${n}\n`));

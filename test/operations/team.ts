@@ -1,139 +1,213 @@
 /**
- * Owns: Bedrock as a team runs it (docs/operations.md): a Temporal server for production and a Postgres, two APIs behind
- * nginx, a worker for conversations and requests, and two tool hosts, which reach Temporal and Postgres alone.
+ * Owns: Bedrock as a team runs it (docs/operations.md): a Temporal server for production, a Postgres with a standby,
+ * two APIs behind nginx, a worker for conversations and requests, and two tool hosts, which reach Temporal and Postgres alone. Each part
+ * can be killed and started again. `stop` ends all of it.
  */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { migrate } from "../../db/migrate.ts";
 import { freePort } from "../../local/ports.ts";
-import { startPostgres } from "../../local/postgres.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
 import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { startProductionTemporal } from "../support/production-temporal.ts";
 import { startProxy } from "../support/tcp-proxy.ts";
-import { spawnPart, spawnWorker, type WorkerProcess } from "../support/worker-process.ts";
+import { API, spawnPart, WORKER, type Program } from "../support/worker-process.ts";
 import { until } from "../support/waiting.ts";
-import { makeHost, type Host } from "./hosts.ts";
+import { canMakeHosts, makeHost, type Host } from "./hosts.ts";
+import { partOf, runningOf, type Part } from "./part.ts";
+import { PostgresPair } from "./postgres-pair.ts";
+
+const runs = (program: string, ...args: string[]): boolean => {
+  try {
+    execFileSync(program, args, { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+};
+/** Whether this machine can have several hosts. */
+export const isTeamPossible = runs("nginx", "-v") && runs("go", "version") && canMakeHosts();
+if (!isTeamPossible) console.warn("SKIPPED, several hosts: they need root, ip (iproute2), nginx, and Go.");
 
 export const TOKEN = "the-token-of-this-team";
 
-export type ToolHost = Omit<Host, "remove"> & { readonly name: string };
+export type ToolHost = Pick<Host, "gateway" | "cut" | "mend"> & {
+  readonly name: string;
+  readonly worker: Part;
+};
 
 export type Team = {
   /** Of the proxy. */
   readonly url: string;
   readonly model: ScriptedServer;
+  readonly postgres: PostgresPair;
+  /** With both servers of Postgres. */
+  readonly databaseUrl: string;
+  readonly temporalAddress: string;
+  readonly payloadKey: Uint8Array;
   readonly cwd: string;
-  readonly apis: readonly WorkerProcess[];
+  readonly apis: readonly [Part, Part];
   readonly hosts: readonly [ToolHost, ToolHost];
+  /** The worker of conversations and requests. */
+  readonly driver: Part;
+  /** Starts one more of them; `env` adds to the settings of the first. */
+  readonly startDriver: (more?: DriverOptions) => Promise<Part>;
+  readonly nginx: Part;
   /** What a host may reach, and what not, as `address/port`. */
-  readonly reachable: (host: Host | ToolHost) => readonly string[];
+  readonly reachable: (host: Pick<Host, "gateway">) => readonly string[];
   readonly unreachable: readonly string[];
-  /** Starts one more worker of conversations and requests. */
-  readonly startDriver: () => Promise<WorkerProcess>;
-  readonly driver: WorkerProcess;
+  readonly stop: () => Promise<void>;
 };
 
-const ends: (() => Promise<unknown>)[] = [];
-afterAll(async () => {
-  for (const end of ends) await end();
-}, 60_000);
-const defer = (end: () => Promise<unknown>): void => void ends.unshift(end);
+export type TeamOptions = {
+  /** An empty folder for everything; one of its own unless given. */
+  readonly dir?: string;
+  /** The sources of APIs and workers; this checkout unless given. */
+  readonly root?: string;
+  /** Gets what APIs and workers write to stderr; our own stderr unless given. */
+  readonly log?: string;
+  /** null: the APIs ask for none. */
+  readonly token?: string | null;
+  /** false: the standby of Postgres may be behind what was answered. */
+  readonly synchronous?: boolean;
+  /** true: Temporal's databases are on the same Postgres, and fail over with it. Else they have one of their own. */
+  readonly oneDatabase?: boolean;
+};
 
-const POSTGRES_PORT = 5432;
+export type DriverOptions = { readonly root?: string; readonly env?: NodeJS.ProcessEnv };
+
+/** Those of a tool host's gateway. */
+const POSTGRES_PORTS = [5432, 5433] as const;
 const TEMPORAL_PORT = 7233;
 
-export async function startTeam(): Promise<Team> {
-  const dir = await mkdtemp(join(tmpdir(), "bedrock-team-"));
-  defer(() => rm(dir, { recursive: true, force: true }));
+export async function startTeam(options: TeamOptions = {}): Promise<Team> {
+  const ends: (() => Promise<unknown>)[] = [];
+  const stop = async (): Promise<void> => {
+    for (const end of ends.splice(0).reverse()) await end();
+  };
+  try {
+    return { ...(await start(options, (end) => void ends.push(end))), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** @param defer gets what ends each part that was started */
+async function start(
+  { dir: given, root, log, token = TOKEN, synchronous = true, oneDatabase = false }: TeamOptions,
+  defer: (end: () => Promise<unknown>) => void,
+): Promise<Omit<Team, "stop">> {
+  const dir = given ?? (await mkdtemp(join(tmpdir(), "bedrock-team-")));
+  if (given === undefined) defer(() => rm(dir, { recursive: true, force: true }));
   const cwd = join(dir, "work");
-  await mkdir(cwd);
-  const temporal = await startProductionTemporal(await mkdtemp(join(dir, "temporal-")), () => undefined);
-  defer(() => temporal.stop());
-  const dataDir = join(dir, "postgres");
-  const postgres = await startPostgres({ dataDir, durable: true, port: await freePort() });
+  await mkdir(cwd, { recursive: true });
+  const postgres = await PostgresPair.start(join(dir, "postgres"), { synchronous });
   defer(() => postgres.stop());
-  await migrate(postgres.url);
+  const temporal = await startProductionTemporal(
+    await mkdtemp(join(dir, "temporal-")),
+    () => undefined,
+    {},
+    oneDatabase ? postgres.stablePort : null,
+  );
+  defer(() => temporal.stop());
+  const databaseUrl = urlOf(postgres.ports.map((port) => `127.0.0.1:${port}`));
+  await migrate(databaseUrl);
   const model = await startScriptedServer();
   defer(() => model.close());
 
-  const started = async (child: WorkerProcess & { readonly ready: Promise<void> }) => {
-    defer(async () => {
-      child.signal("SIGKILL");
-      await child.exited;
-    });
-    await child.ready;
-    return child;
+  const sources = { ...(root === undefined ? {} : { root }), ...(log === undefined ? {} : { log }) };
+  const started = async (
+    name: string,
+    program: Program,
+    env: NodeJS.ProcessEnv,
+    under: readonly string[] = [],
+  ): Promise<Part> => {
+    const part = partOf(name, () => spawnPart({ ...program, ...sources }, env, under));
+    defer(() => part.end("SIGKILL"));
+    await part.start();
+    return part;
   };
-  const PAYLOAD_KEY = randomBytes(32).toString("base64");
-  const near = { DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporal.address, PAYLOAD_KEY };
+  const payloadKey = randomBytes(32);
+  const PAYLOAD_KEY = payloadKey.toString("base64");
+  const near = { DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: temporal.address, PAYLOAD_KEY };
   const names = ["build-1", "build-2"] as const;
   const toolHost = async (name: string): Promise<ToolHost> => {
     const host = await makeHost();
     defer(host.remove);
-    const passOn = async (target: URL, port: number): Promise<void> => {
-      const proxy = await startProxy(
-        { host: target.hostname, port: Number(target.port) },
-        host.gateway,
-        port,
-      );
+    const passOn = async (target: { host: string; port: number }, port: number): Promise<void> => {
+      const proxy = await startProxy(target, host.gateway, port);
       defer(() => proxy.cut());
     };
-    await passOn(new URL(postgres.url), POSTGRES_PORT);
-    await passOn(new URL(`http://${temporal.address}`), TEMPORAL_PORT);
-    const far = new URL(postgres.url);
-    far.host = `${host.gateway}:${POSTGRES_PORT}`;
+    for (const [n, port] of postgres.ports.entries())
+      await passOn({ host: "127.0.0.1", port }, POSTGRES_PORTS[n] ?? 0);
+    const { hostname, port } = new URL(`http://${temporal.address}`);
+    await passOn({ host: hostname, port: Number(port) }, TEMPORAL_PORT);
+    const far = urlOf(POSTGRES_PORTS.map((each) => `${host.gateway}:${each}`));
     const env = {
       ...{ WORKER_ROLES: "tools", TOOL_HOST: name, SCRIPTED_MODEL: "0", DATA_DIR: join(dir, name) },
-      ...{ DATABASE_URL: far.href, TEMPORAL_ADDRESS: `${host.gateway}:${TEMPORAL_PORT}`, PAYLOAD_KEY },
+      ...{ DATABASE_URL: far, TEMPORAL_ADDRESS: `${host.gateway}:${TEMPORAL_PORT}`, PAYLOAD_KEY },
     };
-    await started(spawnWorker(env, host.under));
-    return { ...host, name };
+    const worker = await started(`tools of ${name}`, WORKER, env, host.under);
+    const { gateway, cut, mend } = host;
+    return { gateway, cut, mend, name, worker };
   };
-  const startDriver = () =>
+  let drivers = 0;
+  const startDriver = ({ root: other, env }: DriverOptions = {}) =>
     started(
-      spawnWorker({
+      `driver ${++drivers}`,
+      { ...WORKER, ...(other === undefined ? {} : { root: other }) },
+      {
         ...near,
         ...{ WORKER_ROLES: "conversations,requests", DATA_DIR: join(dir, "driver") },
         ...{ ANTHROPIC_API_KEY: "test-key", ANTHROPIC_BASE_URL: model.url },
-      }),
+        ...env,
+      },
     );
   const startApi = async () => {
     const port = await freePort();
     const env = {
       ...near,
-      ...{ PORT: String(port), API_TOKEN: TOKEN, SCRIPTED_MODEL: "0", DATA_DIR: join(dir, `api-${port}`) },
+      ...(token === null ? {} : { API_TOKEN: token }),
+      ...{ PORT: String(port), SCRIPTED_MODEL: "0", DATA_DIR: join(dir, `api-${port}`) },
       ...{ TOOL_HOST: names[0], TOOL_HOSTS: names[1] },
     };
-    const child = await started(spawnPart({ program: "api/main.ts", ready: "api ready" }, env));
-    return { ...child, port };
+    return { part: await started(`api ${port}`, API, env), port };
   };
   const [driver, hosts, apis] = await Promise.all([
     startDriver(),
     Promise.all([toolHost(names[0]), toolHost(names[1])]),
     Promise.all([startApi(), startApi()]),
   ]);
-  const url = await startNginx(
+  const { url, nginx } = await startNginx(
     dir,
     apis.map(({ port }) => port),
   );
+  defer(() => nginx.end("SIGTERM"));
+  const { address: temporalAddress } = temporal;
   return {
-    ...{ url, model, cwd, apis, hosts, driver, startDriver },
-    reachable: ({ gateway }) => [`${gateway}/${POSTGRES_PORT}`, `${gateway}/${TEMPORAL_PORT}`],
-    unreachable: [url, model.url, postgres.url, `http://${temporal.address}`].map((address) => {
-      const { hostname, port } = new URL(address);
-      return `${hostname}/${port}`;
-    }),
+    ...{ url, model, postgres, databaseUrl, temporalAddress, payloadKey },
+    ...{ cwd, hosts, driver, startDriver, nginx },
+    apis: [apis[0].part, apis[1].part],
+    reachable: ({ gateway }) => [...POSTGRES_PORTS, TEMPORAL_PORT].map((port) => `${gateway}/${port}`),
+    unreachable: [
+      ...postgres.ports.map((port) => `127.0.0.1/${port}`),
+      ...[url, model.url, `http://${temporalAddress}`].map((address) => {
+        const { hostname, port } = new URL(address);
+        return `${hostname}/${port}`;
+      }),
+    ],
   };
 }
 
-/** Resolves with its address. An API that does not answer is left out for a second; streams pass as they come. */
-async function startNginx(dir: string, apis: readonly number[]): Promise<string> {
+/** Several servers, as `address:port`: the product finds the primary among them. */
+const urlOf = (servers: readonly string[]): string => `postgres://app@${servers.join(",")}/bedrock`;
+
+/** An API that does not answer is left out for a second; streams pass as they come. */
+async function startNginx(dir: string, apis: readonly number[]) {
   const port = await freePort();
   const file = join(dir, "nginx.conf");
   await writeFile(
@@ -162,20 +236,18 @@ http {
 }
 `,
   );
-  const { command, args } = dyingWithParent({ command: "nginx", args: ["-c", file, "-p", dir] }, "SIGTERM");
-  const nginx = spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] });
-  defer(async () => {
-    if (nginx.exitCode !== null || nginx.signalCode !== null) return;
-    const exited = once(nginx, "exit");
-    nginx.kill("SIGTERM");
-    await exited;
-  });
   const url = `http://127.0.0.1:${port}`;
-  await until(() =>
-    fetch(`${url}/healthz`).then(
-      ({ ok }) => ok || null,
-      () => null,
-    ),
+  const answers = () =>
+    until(() =>
+      fetch(`${url}/healthz`).then(
+        ({ ok }) => ok || null,
+        () => null,
+      ),
+    );
+  const { command, args } = dyingWithParent({ command: "nginx", args: ["-c", file, "-p", dir] }, "SIGTERM");
+  const nginx = partOf("nginx", () =>
+    runningOf(spawn(command, args, { stdio: ["ignore", "inherit", "inherit"] }), answers),
   );
-  return url;
+  await nginx.start();
+  return { url, nginx };
 }

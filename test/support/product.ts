@@ -3,17 +3,18 @@
  * provider in this process. Tests use it over HTTP.
  */
 import { spawn, type ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, Connection } from "@temporalio/client";
 import { dyingWithParent } from "../../local/die-with-parent.ts";
 import { freePort } from "../../local/ports.ts";
-import { readPayloadKey } from "../../local/payload-key.ts";
+import { payloadKeysOf } from "../../config.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
-import { dataConverterOf } from "../../protocol/payload-signature.ts";
+import { dataConverterOf } from "../../protocol/payload-encryption.ts";
 import { deferred } from "./waiting.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -23,6 +24,7 @@ export type ProcessName = (typeof PROCESSES)[number];
 
 export type Product = {
   readonly url: string;
+  readonly toolHosts: readonly [string];
   /** Id of the process that started all others. It changes with `startAgain`. */
   readonly pid: number;
   readonly dataDir: string;
@@ -31,10 +33,10 @@ export type Product = {
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   readonly model: ScriptedServer;
-  /** A client that signs payloads as the product does. */
+  /** A client that encrypts payloads as the product does. */
   readonly temporal: Client;
-  /** null: the product signs nothing. */
-  readonly payloadKey: Uint8Array | null;
+  /** None: the product encrypts nothing, or with a key of its own. */
+  readonly payloadKeys: readonly Uint8Array[];
   /** An empty directory for conversations, removed with the product. */
   readonly cwd: string;
   /** Milliseconds from the start of the process to `ready`. */
@@ -53,13 +55,24 @@ export type Product = {
   readonly stop: () => Promise<void>;
 };
 
+/** What a client and the checks of a run need: of `npm start`, or of a team on several hosts. */
+export type Served = Pick<Product, "url" | "databaseUrl" | "model" | "temporal" | "cwd" | "ended"> & {
+  /** Where tools run; the first is the default. */
+  readonly toolHosts: readonly [string, ...string[]];
+};
+
 export type ProductOptions = {
   /** A folder that is kept. Without it a new folder is made, and removed with the product. */
   readonly dataDir?: string;
   /** The folder of the sources; by default, these sources. */
   readonly root?: string;
-  /** Settings that add to the usual ones or replace them; undefined removes one. */
+  /**
+   * Settings that add to the usual ones or replace them; undefined removes one. Usually callers without a token may
+   * everything, and the key of payloads is known, so that tests can sign.
+   */
   readonly env?: NodeJS.ProcessEnv;
+  /** The user that runs it, with a group of the same number; by default the one that runs the test. */
+  readonly user?: number;
   /** Files that are open when the product starts, by their descriptors. */
   readonly inherits?: ReadonlyMap<number, string>;
   /** The address under which the product reaches the provider, given the provider's own. */
@@ -67,8 +80,15 @@ export type ProductOptions = {
 };
 
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
-  const { root = ROOT, env, inherits, providerBehind = (url: string) => Promise.resolve(url) } = options;
+  const {
+    root = ROOT,
+    env,
+    inherits,
+    user,
+    providerBehind = (url: string) => Promise.resolve(url),
+  } = options;
   const folder = mkdtempSync(join(tmpdir(), "bedrock-product-"));
+  if (user !== undefined) chownSync(folder, user, user);
   const data = options.dataDir ?? join(folder, "data");
   const model = await startScriptedServer();
   const provider = await providerBehind(model.url);
@@ -81,6 +101,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     PORT: String(await freePort()),
     ANTHROPIC_API_KEY: "test-key",
     ANTHROPIC_BASE_URL: provider,
+    PAYLOAD_KEY: randomBytes(32).toString("base64"),
+    ...(env?.["API_TOKEN"] === undefined ? { ANONYMOUS_ROLE: "admin" } : {}),
     ...env,
   };
   let child: ChildProcess | null = null;
@@ -101,7 +123,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   /** Starts the process. Returns the addresses that it prints until it is ready. */
   const start = async (): Promise<ReadonlyMap<string, string>> => {
     ended.signal.throwIfAborted();
-    const started = (child = spawnProduct(root, settings, inherits));
+    const started = (child = spawnProduct(root, settings, user, inherits));
     const said = await introductionOf(started);
     started.once("exit", (code, signal) => {
       if (signal !== "SIGKILL" && !ended.signal.aborted) giveUp(signal ?? `exit code ${String(code)}`);
@@ -116,9 +138,10 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     JSON.stringify(["ready", "Temporal", "Postgres"].map((name) => all.get(name)));
   const temporalAddress = said.get("Temporal") ?? "";
   connection = await Connection.connect({ address: temporalAddress });
-  const payloadKey = readPayloadKey(data);
+  const payloadKeys = payloadKeysOf(settings.PAYLOAD_KEY ?? "") ?? [];
   return {
     url: said.get("ready") ?? "",
+    toolHosts: [hostname()],
     get pid() {
       return child?.pid ?? 0;
     },
@@ -126,8 +149,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     temporalUiUrl: said.get("Temporal Web UI") ?? null,
     databaseUrl: said.get("Postgres") ?? "",
     temporalAddress,
-    temporal: new Client({ connection, dataConverter: dataConverterOf(payloadKey) }),
-    payloadKey,
+    temporal: new Client({ connection, dataConverter: dataConverterOf(payloadKeys) }),
+    payloadKeys,
     model,
     cwd: folder,
     startMs: performance.now() - started,
@@ -153,6 +176,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
 function spawnProduct(
   root: string,
   env: NodeJS.ProcessEnv,
+  user: number | undefined,
   inherits: ReadonlyMap<number, string> = new Map(),
 ): ChildProcess {
   const open = new Map([...inherits].map(([at, file]) => [at, openSync(file, "r")]));
@@ -163,7 +187,7 @@ function spawnProduct(
   const product = { command: process.execPath, args: ["local/run.mjs", "local/main.ts"] };
   const { command, args } = dyingWithParent(product, "SIGTERM");
   const child = spawn(command, args, {
-    ...{ cwd: root, env },
+    ...{ cwd: root, env, ...(user === undefined ? {} : { uid: user, gid: user }) },
     stdio: ["ignore", "pipe", "inherit", ...above],
   });
   for (const fd of open.values()) closeSync(fd);

@@ -33,25 +33,30 @@ export type ProductionTemporal = {
   /** `host:port` */
   readonly address: string;
   readonly pid: number;
-  /** Of its own Postgres. */
+  /** Of its own Postgres; 0 when it was given one. */
   readonly postgresPid: number;
   stop(): Promise<void>;
 };
 
 /**
- * Starts a server with a Postgres of its own, durable as the product's.
+ * Starts a server with a Postgres of its own, durable as the product's, or on one that is there.
  *
  * @param dir an empty folder for all its data, which other users can enter
  * @param more settings that add to those of docker-compose.yml
+ * @param shared the port of a Postgres on 127.0.0.1
  */
 export async function startProductionTemporal(
   dir: string,
   onProgress: Report,
   more: NodeJS.ProcessEnv = {},
+  shared: number | null = null,
 ): Promise<ProductionTemporal> {
   const [server, sqlTool] = [await program("server", onProgress), await program("sqlTool", onProgress)];
-  const postgres = await startPostgres({ dataDir: join(dir, "data"), durable: true, port: await freePort() });
-  const { port } = new URL(postgres.url);
+  const postgres =
+    shared === null
+      ? await startPostgres({ dataDir: join(dir, "data"), durable: true, port: await freePort() })
+      : null;
+  const port = postgres === null ? String(shared) : new URL(postgres.url).port;
   const compose = await readCompose();
   const settings = join(dir, "settings.yaml");
   await writeFile(settings, compose.configs["temporal-settings"].content);
@@ -83,7 +88,7 @@ export async function startProductionTemporal(
       child.kill("SIGKILL");
       await exited;
     }
-    await postgres.stop();
+    await postgres?.stop();
   };
   const address = `${ip}:${FRONTEND_PORT}`;
   try {
@@ -92,7 +97,7 @@ export async function startProductionTemporal(
     await stop();
     throw error;
   }
-  return { address, pid: child.pid ?? 0, postgresPid: postgres.pid, stop };
+  return { address, pid: child.pid ?? 0, postgresPid: postgres?.pid ?? 0, stop };
 }
 
 /** The path of the program in the cache, where it is put when it is not there. */

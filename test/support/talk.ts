@@ -3,14 +3,13 @@
  * by event number.
  */
 import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
 import type { Mode } from "../../machine/conversation.ts";
 import { openUpdate } from "../../protocol/workflow.ts";
 import { EventReader, type Received } from "../api/sse.ts";
 import { sandboxOfHost } from "../../sandbox/host.ts";
 import { createInputFor, startOperation } from "./create-input.ts";
 import { LiveWatch } from "./live-watch.ts";
-import type { Product } from "./product.ts";
+import type { Served } from "./product.ts";
 
 export type Shown = {
   readonly state: { readonly kind: string; readonly [name: string]: unknown };
@@ -29,9 +28,14 @@ export type Heard = Received & { readonly at: number };
 const PAUSE_MS = 50;
 
 /** Opens a conversation in this mode. Returns its id. */
-export async function openConversation(product: Product, cwd: string, mode: Mode): Promise<string> {
+export async function openConversation(
+  product: Served,
+  cwd: string,
+  mode: Mode,
+  toolHost = product.toolHosts[0],
+): Promise<string> {
   const id = randomUUID();
-  const config = { toolHost: hostname(), model: "claude-opus-4-8", taskQueue: "conversations" };
+  const config = { toolHost, model: "claude-opus-4-8", taskQueue: "conversations" };
   const createInput = createInputFor({ config, cwd, sandbox: await sandboxOfHost() }, id, mode);
   await product.temporal.workflow.executeUpdateWithStart(openUpdate, {
     startWorkflowOperation: startOperation({ config }, { conversationId: id, createInput }),
@@ -40,7 +44,7 @@ export async function openConversation(product: Product, cwd: string, mode: Mode
 }
 
 export class Talk {
-  readonly product: Product;
+  readonly product: Served;
   readonly id: string;
   readonly #base: string;
   /** The numbered events, each as often as it came. */
@@ -53,27 +57,32 @@ export class Talk {
   readonly #ended = new AbortController();
   readonly #listeners = new Set<(event: Heard) => void>();
 
-  private constructor(product: Product, id: string) {
+  private constructor(product: Served, id: string) {
     this.product = product;
     this.id = id;
     this.#base = `${product.url}/api/conversations/${id}`;
   }
 
   /** Opens an Unrestricted conversation, and follows its stream. Over HTTP that would need an approval. */
-  static async open(product: Product, cwd = product.cwd, mode: Mode = "unrestricted"): Promise<Talk> {
-    return Talk.follow(product, await openConversation(product, cwd, mode));
+  static async open(
+    product: Served,
+    cwd = product.cwd,
+    mode: Mode = "unrestricted",
+    host = product.toolHosts[0],
+  ): Promise<Talk> {
+    return Talk.follow(product, await openConversation(product, cwd, mode, host));
   }
 
   /** Makes a conversation as a person does, and follows its stream: Restricted where the host can enforce it. */
-  static async create(product: Product, cwd = product.cwd): Promise<Talk> {
+  static async create(product: Served, cwd = product.cwd, host = product.toolHosts[0]): Promise<Talk> {
     // The id makes it one conversation, however often the request is repeated.
     const id = randomUUID();
-    await insistStored(`${product.url}/api/conversations`, { id, cwd });
+    await insistStored(`${product.url}/api/conversations`, { id, cwd, host });
     return Talk.follow(product, id);
   }
 
   /** Follows the stream of an existing conversation. */
-  static async follow(product: Product, id: string): Promise<Talk> {
+  static async follow(product: Served, id: string): Promise<Talk> {
     const talk = new Talk(product, id);
     await new Promise<void>((synced) => void talk.#listen(synced));
     return talk;

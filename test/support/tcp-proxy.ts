@@ -16,6 +16,8 @@ export type TcpProxy = {
   hang(): Promise<void>;
   /** Present connections stay open, but pass nothing any more, as after a change of the network. New ones work. */
   strand(): void;
+  /** Breaks connections; new ones go to another server. */
+  lead(target: NetConnectOpts): void;
   /** Restores the service. After `hang`, the data sent meanwhile arrives. */
   mend(): Promise<void>;
 };
@@ -35,6 +37,7 @@ export async function startProxy(
   /** Of `pairs`: nothing joins them again. */
   const stranded = new WeakSet<Pair>();
   let passing = true;
+  let led = target;
 
   const join = ({ client, server }: Pair) => void client.pipe(server).pipe(client);
   const part = ({ client, server }: Pair) => {
@@ -47,7 +50,7 @@ export async function startProxy(
   };
 
   const listener = createServer((client) => {
-    const pair = { client, server: connect(target) };
+    const pair = { client, server: connect(led) };
     pairs.add(pair);
     for (const socket of [pair.client, pair.server]) {
       socket.on("error", () => destroy(pair));
@@ -92,6 +95,10 @@ export async function startProxy(
         part(pair);
         stranded.add(pair);
       }
+    },
+    lead(other) {
+      led = other;
+      for (const pair of pairs) destroy(pair);
     },
     async mend() {
       if (!listener.listening) await listen(port);

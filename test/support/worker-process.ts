@@ -1,6 +1,7 @@
 /** Owns: a worker, or another part, as a process of its own, for tests that freeze and kill it. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { createWriteStream } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,17 +23,29 @@ export type WorkerProcess = {
  * @param under a command that starts the worker: its name and arguments before those of the worker
  */
 export const spawnWorker = (env: NodeJS.ProcessEnv, under: readonly string[] = []) =>
-  spawnPart({ program: "worker.ts", ready: "worker ready" }, env, under);
+  spawnPart(WORKER, env, under);
 
-/** @param part its file, and what the line contains that it prints when it is ready */
+export type Program = {
+  readonly program: string;
+  /** How the line begins that it prints when it is ready. */
+  readonly ready: string;
+  /** The folder of its sources; this checkout unless given. */
+  readonly root?: string;
+  /** A file that gets what it writes to stderr, in place of our own stderr. */
+  readonly log?: string;
+};
+
+export const WORKER: Program = { program: "worker.ts", ready: "worker ready" };
+export const API: Program = { program: "api/main.ts", ready: "api ready" };
+
 export function spawnPart(
-  part: { readonly program: string; readonly ready: string },
+  part: Program,
   env: NodeJS.ProcessEnv,
   under: readonly string[] = [],
 ): WorkerProcess & { readonly ready: Promise<void> } {
   const [program, ...args] = [...under, process.execPath, "local/run.mjs", part.program];
   const child: ChildProcess = spawn(program, args, {
-    cwd: join(import.meta.dirname, "..", ".."),
+    cwd: part.root ?? join(import.meta.dirname, "..", ".."),
     stdio: ["ignore", "pipe", "pipe"],
     env: { PATH: process.env["PATH"], ...env },
   });
@@ -42,7 +55,8 @@ export function spawnPart(
     throw new Error(`${part.program} did not start`);
   let complaints = "";
   stderr.setEncoding("utf8").on("data", (text: string) => (complaints += text));
-  stderr.pipe(process.stderr);
+  if (part.log === undefined) stderr.pipe(process.stderr);
+  else stderr.pipe(createWriteStream(part.log, { flags: "a" }));
   const ready = (async () => {
     for await (const line of createInterface(stdout)) if (line.includes(part.ready)) break;
   })();

@@ -7,6 +7,7 @@ import { expect } from "vitest";
 import { readPage, type PageFile } from "../../api/page-files.ts";
 import { serve } from "../../api/serve.ts";
 import { Models } from "../../llm/models.ts";
+import { NO_LIMITS, type SpendingLimits } from "../../protocol/spending.ts";
 import { buildPage } from "../../local/build-web.mjs";
 import { startApiOn, type TestApi } from "../api/support.ts";
 import { startSystem, type System, type SystemOptions } from "../support/system.ts";
@@ -36,6 +37,8 @@ export type StackOptions = SystemOptions & {
   readonly host?: string;
   /** Milliseconds between the heartbeats of streams; the API's own unless given. */
   readonly heartbeatMs?: number;
+  /** Of the API; the worker has its own from `env`. */
+  readonly spendingLimits?: SpendingLimits;
 };
 
 /**
@@ -52,7 +55,13 @@ export function testWithStack(options: StackOptions = {}) {
     .skipIf(hasNoBrowser);
 }
 
-async function startStack({ apiToken = null, host = "127.0.0.1", heartbeatMs, ...options }: StackOptions) {
+async function startStack({
+  apiToken = null,
+  host = "127.0.0.1",
+  heartbeatMs,
+  spendingLimits = NO_LIMITS,
+  ...options
+}: StackOptions) {
   const problem = await buildPage(() => undefined);
   if (problem !== null) throw new Error(problem);
   const system = await startSystem(options);
@@ -62,14 +71,14 @@ async function startStack({ apiToken = null, host = "127.0.0.1", heartbeatMs, ..
   const requests: string[] = [];
   const start = async (port: number) => {
     const api = startApiOn(system, {
-      ...{ apiToken, host, page: files, scripted, defaultModel },
+      ...{ apiToken, host, page: files, scripted, defaultModel, spendingLimits },
       ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
       models: () => Promise.resolve(models),
     });
     const listening = await serve(
-      (request) => {
+      (request, env) => {
         requests.push(`${request.method} ${new URL(request.url).pathname}`);
-        return api.api.fetch(request);
+        return api.api.fetch(request, env);
       },
       { host: "127.0.0.1", port },
       (_, error) => void api.reports.push(error),

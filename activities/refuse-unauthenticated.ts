@@ -1,28 +1,28 @@
 /**
- * Owns: an interceptor by which an activity does nothing for an order that is not signed. It also puts the reason of a
- * failure into its details: they are payloads and get signed, its message is none.
+ * Owns: an interceptor by which an activity does nothing for an order of another program. It also puts the reason of a
+ * failure into its details: nobody else can make those, but anybody can make a failure with a message.
  */
 import { ApplicationFailure, CancelledFailure } from "@temporalio/activity";
 import type { ActivityInterceptors } from "@temporalio/worker";
-import { isUnsigned } from "../protocol/unsigned.ts";
+import { isUnauthenticated } from "../protocol/unauthenticated.ts";
 
 /** Each activity takes one object. */
-export const refuseUnsigned = (): ActivityInterceptors => ({
+export const refuseUnauthenticated = (): ActivityInterceptors => ({
   inbound: {
     async execute(input, next) {
-      if (input.args.length === 0 || input.args.some(isUnsigned)) {
-        throw ApplicationFailure.nonRetryable("The order is not signed with this installation's key.");
+      if (input.args.length === 0 || input.args.some(isUnauthenticated)) {
+        throw ApplicationFailure.nonRetryable("The order does not come from this installation.");
       }
       try {
         return await next(input);
       } catch (error) {
-        throw withSignedReason(error);
+        throw withEncryptedReason(error);
       }
     },
   },
 });
 
-function withSignedReason(error: unknown): unknown {
+function withEncryptedReason(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof CancelledFailure || error.name === "AbortError")
     return error;
   const hasDetails = error instanceof ApplicationFailure && (error.details ?? []).length > 0;

@@ -1,6 +1,6 @@
 /**
  * Temporal's port has no authentication, so any program of the machine can use it. In a product that was started as a
- * person does, such a program can do nothing that a worker acts upon. The control of each test: the same, signed.
+ * person does, such a program can do nothing that a worker acts upon. The control of each test: the same, encrypted.
  */
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -13,7 +13,7 @@ import type { DataConverter, Payload, PayloadCodec } from "@temporalio/common";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
-import { PayloadSignature } from "../../protocol/payload-signature.ts";
+import { PayloadEncryption } from "../../protocol/payload-encryption.ts";
 import * as contract from "../../protocol/workflow.ts";
 import { createInputFor, NO_SANDBOX } from "../support/create-input.ts";
 import { startProduct, type Product } from "../support/product.ts";
@@ -23,32 +23,42 @@ import { eventually, temporaryFolder } from "./support.ts";
 const SLOW = 180_000;
 
 let product: Product;
-/** The client of any program, which has no key. */
+/** A client that sends as any program does, which has no key. It can read the answers, so that the tests can. */
 let stranger: Client;
-/** A client that copied a signed payload and changed it. */
+/** A client that copied an encrypted payload and changed it. */
 let forger: Client;
 
 beforeAll(async () => {
   product = await startProduct();
   const { connection } = product.temporal;
-  stranger = new Client({ connection });
+  stranger = new Client({ connection, dataConverter: inClear(product) });
   forger = new Client({ connection, dataConverter: changing(product) });
 }, SLOW);
 afterAll(() => product.stop(), SLOW);
 
-/** Signs payloads and then replaces their data by what the forger wants. */
-function changing({ payloadKey }: Product): DataConverter {
-  const signature = new PayloadSignature(payloadKey ?? new Uint8Array());
+const codecOf = ({ payloadKeys }: Product): PayloadEncryption => new PayloadEncryption(payloadKeys);
+
+function inClear(product: Product): DataConverter {
+  const encryption = codecOf(product);
+  const codec: PayloadCodec = {
+    encode: (payloads) => Promise.resolve(payloads),
+    decode: (payloads, context) => encryption.decode(payloads, context),
+  };
+  return { payloadCodecs: [codec] };
+}
+
+/** Encrypts payloads, and then changes one of their bytes: a forger cannot encrypt what it wants. */
+function changing(product: Product): DataConverter {
+  const encryption = codecOf(product);
   const codec: PayloadCodec = {
     encode: async (wanted, context) => {
-      const innocent: Payload[] = wanted.map(({ metadata = null }) => ({
+      const encrypted = await encryption.encode(wanted, context);
+      return encrypted.map(({ metadata = null, data }) => ({
         metadata,
-        data: Buffer.from('{"innocent":true}'),
+        data: (data ?? new Uint8Array()).map((byte, n) => (n === 20 ? byte ^ 1 : byte)),
       }));
-      const signed = await signature.encode(innocent, context);
-      return signed.map(({ metadata = null }, n) => ({ metadata, data: wanted[n]?.data ?? null }));
     },
-    decode: (payloads, context) => signature.decode(payloads, context),
+    decode: (payloads, context) => encryption.decode(payloads, context),
   };
   return { payloadCodecs: [codec] };
 }
@@ -77,8 +87,8 @@ const startBy = (client: Client, id: string, text: string) =>
   });
 
 const STRANGERS = [
-  ["nobody has signed", () => stranger],
-  ["was changed after it was signed", () => forger],
+  ["is not encrypted", () => stranger],
+  ["was changed after it was encrypted", () => forger],
 ] as const;
 
 describe.each(STRANGERS)("a payload that %s", (_, clientOf) => {
@@ -144,7 +154,7 @@ describe.each(STRANGERS)("a payload that %s", (_, clientOf) => {
         args: [{ conversationId: randomUUID(), config: { host: hostname() } }],
       });
       await expect(asked).rejects.toMatchObject({
-        cause: { message: "The order is not signed with this installation's key." },
+        cause: { message: "The order does not come from this installation." },
       });
     }
     const listed = product.temporal.activity.execute("listDirectories", {
@@ -209,18 +219,22 @@ async function complete(client: Client, workflowId: string, activityId: string, 
   });
 }
 
-test("a command without an input is refused, because nothing is signed", { timeout: SLOW }, async () => {
-  const talk = await Talk.open(product);
-  onTestFinished(() => talk.close());
-  const handle = stranger.workflow.getHandle(talk.id);
-  for (const name of ["cancel", "archive", "downgrade", "triggerContinuation", "remove"]) {
-    await handle.signal(name);
-    await expect(handle.executeUpdate(name)).rejects.toMatchObject({ cause: { type: "invalid_request" } });
-  }
-  await eventually("the notes", async () => (await talk.messages()).length === 5);
-});
+test(
+  "a command without an input is refused, because nothing is authenticated",
+  { timeout: SLOW },
+  async () => {
+    const talk = await Talk.open(product);
+    onTestFinished(() => talk.close());
+    const handle = stranger.workflow.getHandle(talk.id);
+    for (const name of ["cancel", "archive", "downgrade", "triggerContinuation", "remove"]) {
+      await handle.signal(name);
+      await expect(handle.executeUpdate(name)).rejects.toMatchObject({ cause: { type: "invalid_request" } });
+    }
+    await eventually("the notes", async () => (await talk.messages()).length === 5);
+  },
+);
 
-test("a copy of another signed input removes nothing and ends nothing", { timeout: SLOW }, async () => {
+test("a copy of another input removes nothing and ends nothing", { timeout: SLOW }, async () => {
   const talk = await Talk.open(product);
   onTestFinished(() => talk.close());
   const handle = product.temporal.workflow.getHandle(talk.id);

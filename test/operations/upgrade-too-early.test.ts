@@ -1,0 +1,156 @@
+/**
+ * Old workers that are ended before the conversations of their version have moved (docs/operations.md, "Upgrade without
+ * losing a turn"): what stands still, and the ways on.
+ */
+import { randomUUID } from "node:crypto";
+import { beforeAll, describe, expect, inject, test } from "vitest";
+import { say, toolCall } from "../../local/scripted/script.ts";
+import { startTemporal } from "../../local/temporal/server.ts";
+import { at, Person } from "../api/person.ts";
+import { problemOf, startApiOn } from "../api/support.ts";
+import { spawning } from "../support/family.ts";
+import { startSystem } from "../support/system.ts";
+import { until } from "../support/waiting.ts";
+import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
+import { buildsOf, makeNextRelease, operatorWith, page, ROOT } from "./release.ts";
+
+/** For more than a minute the API takes a worker that is gone for one that may come back. */
+const SLOW = 240_000;
+
+// A server of its own, where the names of the page are free.
+const temporal = await startTemporal({ binary: inject("temporalBinary") });
+const system = await startSystem({ workers: 0, env: { TEMPORAL_ADDRESS: temporal.address } });
+const { config, cwd, model, defer } = system;
+defer(() => temporal.stop());
+const requests = startApiOn(system);
+const person = new Person(requests, cwd);
+const operator = await operatorWith(
+  {
+    DATABASE_URL: config.databaseUrl,
+    TEMPORAL_ADDRESS: config.temporalAddress,
+    TASK_QUEUE: config.taskQueue,
+    ANTHROPIC_API_KEY: "test-key",
+    ANTHROPIC_BASE_URL: model.url,
+  },
+  defer,
+);
+const next = await makeNextRelease(defer);
+
+const command = (text: string) => say(toolCall("bash", { command: text }));
+
+/** A conversation that runs its first call. */
+async function busy(...answers: readonly ReturnType<typeof say>[]): Promise<string> {
+  const id = await person.create();
+  await person.say(id, { text: `go ${model.script(id, [command("sleep 3; echo first"), ...answers])}` });
+  await person.untilState(id, "tool_executing");
+  return id;
+}
+
+/** Repeats the request, as a client does, for as long as nobody answers. */
+async function insist(path: string, body: object): Promise<void> {
+  await until(async () => {
+    const response = await requests.send("POST", path, body);
+    if (response.status !== 503 && response.status !== 202) throw new Error(await response.text());
+    return response.status === 202;
+  });
+}
+
+const goOn = (id: string) => insist(at(id, "/messages"), { id: randomUUID(), text: "Go on." });
+const saidBy = async (id: string): Promise<string> => JSON.stringify(await person.messages(id));
+
+describe("old workers that are ended too early", () => {
+  let old: WorkerProcess;
+  beforeAll(async () => {
+    await startWorkerProcess(system, { WORKER_ROLES: "tools" });
+    old = await operator.start(page.first, ROOT);
+    await operator.run(page.firstIsCurrent);
+    await operator.start(page.next, next);
+  }, SLOW);
+
+  const endTooEarly = async (): Promise<void> => {
+    await operator.run(page.nextIsCurrent);
+    old.signal("SIGKILL");
+    await old.exited;
+  };
+
+  test("an old worker is started again: a turn goes on where it was", { timeout: SLOW }, async () => {
+    const id = await busy(command("echo second"), say("Done."));
+    await endTooEarly();
+    old = await operator.start(page.first, ROOT);
+    await person.untilState(id, "idle");
+    const said = await saidBy(id);
+    for (const text of ["first", "second", "Done."]) expect(said).toContain(text);
+    expect(said).not.toContain("interrupted");
+    await expect.poll(() => buildsOf(system.temporal, id)).toEqual(["1", "2"]);
+    await operator.run(page.firstIsCurrent);
+  });
+
+  test(
+    "there is none any more: a message or a Stop moves a conversation, with its sub-agents, and what ran is interrupted",
+    { timeout: SLOW },
+    async () => {
+      const resting = await person.create();
+      const stopped = await busy(say("After the Stop."));
+      const asked = await busy(say("After the message."));
+      const parent = await person.create();
+      const tasks = [
+        { script: [command("sleep 3"), say(toolCall("submit_result", { result: "Found.", success: true }))] },
+      ];
+      await person.say(parent, {
+        text: `go ${model.script(parent, [say(spawning(system, tasks).call), say("After the sub-agents.")])}`,
+      });
+      await person.untilState(parent, "awaiting_sub_agents");
+      const givenUp = [await person.create(), await busy(say("After all."))];
+      const fromRest = `go ${model.script(resting, [say("From rest.")])}`;
+      await endTooEarly();
+
+      await Promise.all([
+        insist(at(resting, "/messages"), { id: randomUUID(), text: fromRest }),
+        insist(at(stopped, "/cancel"), {}),
+        insist(at(parent, "/cancel"), {}),
+        insist(at(asked, "/messages"), { id: randomUUID(), text: "Go on.", delivery: "followUp" }),
+      ]);
+      for (const id of [resting, stopped, asked, parent]) await person.untilState(id, "idle");
+      expect(await saidBy(resting)).toContain("From rest.");
+      await Promise.all([stopped, parent].map(goOn));
+      for (const id of [stopped, parent]) await person.untilState(id, "idle");
+      expect(await saidBy(stopped)).toContain("After the Stop.");
+      expect(await saidBy(asked)).toContain("interrupted");
+      const { conversations } = (await person.read(at(parent, "/children"))) as {
+        conversations: { readonly state: { readonly kind: string } }[];
+      };
+      expect(conversations.map(({ state }) => state.kind)).toEqual(["failed"]);
+
+      // The command of the page is for those to whom nobody writes.
+      await operator.run(page.giveUp);
+      const [idle = "", atWork = ""] = givenUp;
+      await person.say(idle, { text: `go ${model.script(idle, [say("All the same.")])}` });
+      await person.untilState(idle, "idle");
+      expect(await saidBy(idle)).toContain("All the same.");
+      await person.order("POST", at(atWork, "/cancel"), {});
+      await person.untilState(atWork, "idle");
+      for (const id of [resting, stopped, asked, parent, ...givenUp])
+        expect(await buildsOf(system.temporal, id), id).toEqual(["2"]);
+    },
+  );
+
+  test("the current version has no worker: /readyz says so, and who has; a message waits for the next one", async () => {
+    const id = await person.create();
+    await operator.run(`${page.firstIsCurrent} --allow-no-pollers`);
+    await expect
+      .poll(async () => (await problemOf(await requests.get("/readyz"))).detail)
+      .toBe(
+        "Not ready: no worker of the current version, bedrock:1, serves conversations; there are workers of bedrock:2.",
+      );
+    const answer = await requests.send("POST", at(id, "/messages"), {
+      id: "again",
+      text: `go ${model.script(id, [say("At last.")])}`,
+    });
+    expect(answer.status).toBe(202);
+    expect(await person.stateOf(id)).toBe("llm_requesting");
+    await operator.run(page.nextIsCurrent);
+    await expect.poll(async () => (await requests.get("/readyz")).status).toBe(200);
+    await person.untilState(id, "idle");
+    expect(await saidBy(id)).toContain("At last.");
+  });
+});
