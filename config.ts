@@ -211,11 +211,11 @@ export function formatOf({ logFormat }: Pick<Config, "logFormat">): LogFormat {
 
 /** The values of the settings that no log may show. */
 export function secretsOf(config: Config): readonly string[] {
-  const { anthropicApiKey, databaseUrl, payloadKeys, collector } = config;
+  const { anthropicApiKey, apiToken, databaseUrl, payloadKeys, collector } = config;
   const isUrl = databaseUrl !== null && URL.canParse(databaseUrl);
   const password = isUrl ? new URL(databaseUrl).password : null;
   const found = [
-    ...[anthropicApiKey, databaseUrl, password],
+    ...[anthropicApiKey, apiToken, databaseUrl, password],
     ...(password === null ? [] : [decodeURIComponent(password)]),
     ...payloadKeys.map((key) => Buffer.from(key).toString("base64")),
     ...Object.values(collector?.headers ?? {}),

@@ -2,6 +2,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { readTurn } from "../../db/turns.ts";
 import { PARTS, traceOf, type TurnTrace } from "../../observability/turn.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { notFound } from "../problem.ts";
 import { createRouter } from "../router.ts";
@@ -48,6 +49,7 @@ const read = createRoute({
   method: "get",
   path: "/api/conversations/{id}/cycles/{cycleId}/trace",
   operationId: "readTrace",
+  ...needs("read"),
   tags: ["Messages"],
   summary: "See where the time of a turn went",
   description:

@@ -23,6 +23,7 @@ function captured(options: Partial<LogOptions> = {}) {
 
 const SECRETS = {
   ANTHROPIC_API_KEY: "canary-key-1f2e3d",
+  API_TOKEN: "canary-token-1f2e3d",
   DATABASE_URL: "postgres://me:canary%2Fpassword@127.0.0.1:1/db",
   PAYLOAD_KEY: Buffer.from("canary-payload-key-1f2e3d-123456").toString("base64"),
   OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20canary-collector",
