@@ -10,9 +10,9 @@ import { readModelsFile } from "./llm/models-file.ts";
 import { DEFAULT_MODEL, type ModelFacts, SCRIPTED_MODEL } from "./llm/models.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
 import { MAX_TIMEOUT_SECONDS } from "./machine/control-tools.ts";
-import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "./observability/log-settings.ts";
 import { digestOfToken, ROLES, type Role } from "./protocol/access.ts";
 import type { SpendingLimits } from "./protocol/spending.ts";
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "./observability/log-settings.ts";
 import { CONVERSATIONS_QUEUE } from "./protocol/workflow.ts";
 
 export type RestartPolicy = "idle" | "resume";
@@ -78,6 +78,14 @@ export type Config = {
   readonly toolHosts: readonly string[];
   /** What a worker does; at least one. */
   readonly workerRoles: ReadonlySet<WorkerRole>;
+  /** For how many seconds a worker that is told to end lets what it does go on. */
+  readonly workerDrainSeconds: number;
+  /** Of a worker of conversations or requests: its version for Worker Versioning; null: it has none. */
+  readonly workerVersion: {
+    readonly deployment: string;
+    /** null: named after the workflows' sources. */
+    readonly build: string | null;
+  } | null;
   readonly logLevel: LogLevel;
   /** null: text at a terminal, else JSON. */
   readonly logFormat: LogFormat | null;
@@ -89,14 +97,6 @@ export type Config = {
   readonly collector: {
     readonly endpoint: string;
     readonly headers: Readonly<Record<string, string>>;
-  } | null;
-  /** For how many seconds a worker that is told to end lets what it does go on. */
-  readonly workerDrainSeconds: number;
-  /** Of a worker of conversations or requests: its version for Worker Versioning; null: it has none. */
-  readonly workerVersion: {
-    readonly deployment: string;
-    /** null: named after the workflows' sources. */
-    readonly build: string | null;
   } | null;
 };
 
@@ -173,6 +173,11 @@ export function loadConfig(env: Env): Config {
     toolHost,
     toolHosts: [...new Set([toolHost, ...e.TOOL_HOSTS])],
     workerRoles: e.WORKER_ROLES,
+    workerDrainSeconds: e.WORKER_DRAIN_SECONDS,
+    workerVersion:
+      e.WORKER_DEPLOYMENT === undefined
+        ? null
+        : { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null },
     logLevel: e.LOG_LEVEL,
     logFormat: e.LOG_FORMAT ?? null,
     metrics: e.METRICS_PORT === undefined ? null : { host: e.METRICS_HOST, port: e.METRICS_PORT },
@@ -181,11 +186,6 @@ export function loadConfig(env: Env): Config {
       e.OTEL_EXPORTER_OTLP_ENDPOINT === undefined
         ? null
         : { endpoint: e.OTEL_EXPORTER_OTLP_ENDPOINT, headers: e.OTEL_EXPORTER_OTLP_HEADERS },
-    workerDrainSeconds: e.WORKER_DRAIN_SECONDS,
-    workerVersion:
-      e.WORKER_DEPLOYMENT === undefined
-        ? null
-        : { deployment: e.WORKER_DEPLOYMENT, build: e.WORKER_BUILD ?? null },
   };
 }
 
@@ -212,8 +212,8 @@ export function formatOf({ logFormat }: Pick<Config, "logFormat">): LogFormat {
 /** The values of the settings that no log may show. */
 export function secretsOf(config: Config): readonly string[] {
   const { anthropicApiKey, apiToken, databaseUrl, payloadKeys, collector } = config;
-  const isUrl = databaseUrl !== null && URL.canParse(databaseUrl);
-  const password = isUrl ? new URL(databaseUrl).password : null;
+  // An address of several servers is no URL.
+  const password = /^\w+:\/\/[^:@/]*:([^@]*)@/.exec(databaseUrl ?? "")?.[1] ?? null;
   const found = [
     ...[anthropicApiKey, apiToken, databaseUrl, password],
     ...(password === null ? [] : [decodeURIComponent(password)]),
@@ -298,14 +298,13 @@ const name = (key: string) => {
   return z.string().regex(/^[\w.:/@-]{1,200}$/, { error });
 };
 
-const host = (key: string) =>
-  z.string().regex(/^[\w.:[\]-]+$/, { error: sentence(key, "an address or a host name") });
-
 /** The server joins the two parts of a version with a colon, in older interfaces with a dot. */
 const versionPart = (key: string, more: "" | ".") => {
   const error = sentence(key, `a name of at most 100 letters, digits and ${more}_-`);
   return z.string().regex(more === "" ? /^[A-Za-z0-9][\w-]{0,99}$/ : /^[A-Za-z0-9][\w.-]{0,99}$/, { error });
 };
+const host = (key: string) =>
+  z.string().regex(/^[\w.:[\]-]+$/, { error: sentence(key, "an address or a host name") });
 
 const boolean = (key: string) => {
   const error = sentence(key, "1 or 0");
@@ -379,6 +378,9 @@ const schema = z.object({
   TOOL_HOST: name("TOOL_HOST").optional(),
   TOOL_HOSTS: list.pipe(z.array(name("TOOL_HOSTS"))).default([]),
   WORKER_ROLES: roles("WORKER_ROLES").default(new Set(WORKER_ROLES)),
+  WORKER_DRAIN_SECONDS: integer("WORKER_DRAIN_SECONDS", 1, 86_400).default(1),
+  WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", "").optional(),
+  WORKER_BUILD: versionPart("WORKER_BUILD", ".").optional(),
   LOG_LEVEL: z
     .enum(LOG_LEVELS, { error: sentence("LOG_LEVEL", `one of ${LOG_LEVELS.join(", ")}`) })
     .default("info"),
@@ -403,7 +405,4 @@ const schema = z.object({
       return z.NEVER;
     })
     .default({}),
-  WORKER_DRAIN_SECONDS: integer("WORKER_DRAIN_SECONDS", 1, 86_400).default(1),
-  WORKER_DEPLOYMENT: versionPart("WORKER_DEPLOYMENT", "").optional(),
-  WORKER_BUILD: versionPart("WORKER_BUILD", ".").optional(),
 });

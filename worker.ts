@@ -35,11 +35,11 @@ import { openDatabase, type Database } from "./db/connect.ts";
 import { listenForOrders } from "./db/orders.ts";
 import { createClient } from "./llm/client.ts";
 import { DEFAULT_LIMITS } from "./machine/context.ts";
+import { dataConverterOf } from "./protocol/payload-encryption.ts";
 import { createLog, type Log } from "./observability/log.ts";
 import { createWorkerMetrics, type WorkerMetrics } from "./observability/metrics.ts";
 import { freeLoopbackPort, serveMetrics } from "./observability/metrics-server.ts";
 import type { Telemetry } from "./observability/telemetry.ts";
-import { dataConverterOf } from "./protocol/payload-encryption.ts";
 import { buildOfSources, ensureWorkflowBundle } from "./worker/bundle.ts";
 import { LateRuns } from "./worker/late-runs.ts";
 import { sandboxOfHost, type Sandbox } from "./sandbox/host.ts";
@@ -281,9 +281,7 @@ async function work(config: ServiceConfig): Promise<void> {
   const worker = await startWorker(config, bundle, { metrics, log });
   process.once("SIGTERM", () => void worker.stop());
   process.once("SIGINT", () => void worker.stop());
-  log.info(
-    `worker ready: ${sayRoles(config)}${worker.version === null ? "" : `; version ${worker.version}`}`,
-  );
+  log.info(`worker ready: ${sayRoles(config)}${worker.version === null ? "" : `; version ${worker.version}`}`);
   // Activities that need the sandbox wait for the same probe; polling does not wait for it.
   if (config.workerRoles.has("tools")) await warnOfSandbox(log);
   try {

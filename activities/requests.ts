@@ -91,8 +91,6 @@ type Built = {
   readonly model: Model;
 };
 
-type Perform = (...args: Parameters<EffectOf<RequestEvent>["perform"]>) => Promise<RequestEvent>;
-
 /** @param lastRead the commit returns the messages after it, for `build`. */
 function request(
   deps: RequestDependencies,
@@ -103,7 +101,11 @@ function request(
   const { requestId } = input;
   const { spendingLimits: limits, models } = deps;
   const wanted = limitsSet(limits);
-  const perform: Perform = async (lease, { newMessages, sums }, span) => {
+  const perform = async (
+    lease: ActivityLease,
+    { newMessages, sums }: Parameters<EffectOf<RequestEvent>["perform"]>[1],
+    span: OpenSpan,
+  ): Promise<RequestEvent> => {
     try {
       const refusal =
         refusalOfModel(limits, models.current.of(input.config.model)) ??

@@ -2,10 +2,10 @@
 import type { Access } from "./access/access.ts";
 import type { Database } from "../db/connect.ts";
 import type { Models } from "../llm/models.ts";
+import type { SpendingLimits } from "../protocol/spending.ts";
 import type { Log } from "../observability/log.ts";
 import type { ApiMetrics } from "../observability/metrics.ts";
 import type { Spans } from "../observability/spans.ts";
-import type { SpendingLimits } from "../protocol/spending.ts";
 import type { StreamChannel } from "./events/combined-streams.ts";
 import type { Hub } from "./events/hub.ts";
 import type { PageFiles } from "./page-files.ts";

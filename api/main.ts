@@ -14,13 +14,13 @@ import { readBacklog } from "../db/backlog.ts";
 import { openDatabase } from "../db/connect.ts";
 import { listen } from "../db/notifications.ts";
 import { sendOrder } from "../db/orders.ts";
+import { isAtLeast } from "../protocol/access.ts";
+import { createAccess } from "./access/access.ts";
 import { storeSpans } from "../db/spans.ts";
 import { createLog } from "../observability/log.ts";
 import { createApiMetrics } from "../observability/metrics.ts";
 import { otlpExporter } from "../observability/otlp.ts";
 import { createSpans } from "../observability/spans.ts";
-import { isAtLeast } from "../protocol/access.ts";
-import { createAccess } from "./access/access.ts";
 import { createApp } from "./app.ts";
 import { createHub } from "./events/hub.ts";
 import { sweepImages } from "./images.ts";
@@ -65,7 +65,7 @@ async function run(config: ServiceConfig): Promise<void> {
     exporter: config.collector === null ? null : await otlpExporter(config.collector),
     dropped: metrics.countDroppedSpans,
   });
-  const access = createAccess({ ...config, say: (line) => log.info(line), closing: closing.signal });
+  const access = createAccess({ ...config, say: (line) => log.warn(line), closing: closing.signal });
   const app = createApp({
     db,
     workflows,
@@ -101,7 +101,7 @@ async function run(config: ServiceConfig): Promise<void> {
   process.once("SIGTERM", () => void stop()).once("SIGINT", () => void stop());
   log.info(`api ready ${listening.url}`);
   if (!someoneMayApprove(config))
-    log.info("Nobody may approve here: set API_TOKEN, API_TOKENS_FILE or ANONYMOUS_ROLE (docs/security.md).");
+    log.warn("Nobody may approve here: set API_TOKEN, API_TOKENS_FILE or ANONYMOUS_ROLE (docs/security.md).");
 }
 
 /** Milliseconds for which an answer of the database serves all scrapes. */

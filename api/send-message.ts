@@ -39,7 +39,7 @@ export async function sendMessage(
   message: NewMessage,
   prepareImages: () => Promise<readonly PreparedImage[]>,
 ): Promise<SentMessage> {
-  const { db, hub, workflows } = deps;
+  const { db, hub, workflows, spans } = deps;
   const text = cleanText(message.text);
   const messageId = message.id ?? newId();
   const look = () => findMessage(db, conversationId, messageId);

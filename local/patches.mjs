@@ -1,9 +1,11 @@
 /**
  * Owns: the corrections of packages that their makers have not published yet (`patches/`, each with its reason in
- * docs/dependencies.md). local/setup.mjs makes them once the packages are installed.
+ * docs/dependencies.md). local/setup.mjs makes them once the packages are installed, and the Dockerfile does by
+ * `node local/patches.mjs`.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { applyPatch, parsePatch, reversePatch } from "diff";
 
 /** Throws when a file is neither as its package has it nor corrected. */
@@ -23,3 +25,6 @@ export function patchPackages(root) {
     }
   }
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  patchPackages(join(dirname(fileURLToPath(import.meta.url)), ".."));

@@ -100,11 +100,17 @@ async function compiled() {
   const digest = known !== null && existsSync(known) ? readFileSync(known, "utf8") : digestOf(sources);
   const folder = join(CACHE, digest);
   if (!existsSync(folder)) await compileTo(folder);
-  if (known !== null && !existsSync(known)) {
+  if (known !== null && !existsSync(known)) remember(known, digest);
+  return folder;
+}
+
+function remember(known, digest) {
+  try {
     writeFileSync(`${known}.${process.pid}`, digest);
     renameSync(`${known}.${process.pid}`, known);
+  } catch {
+    // A container's image is read-only. The next start reads all sources again.
   }
-  return folder;
 }
 
 async function compileTo(folder) {

@@ -57,7 +57,9 @@ export function takeSecrets() {
 function readSecret(setting, file) {
   try {
     const fd = openSync(file, "r");
-    const isPrivate = (fstatSync(fd).mode & 0o077) === 0;
+    const { mode, uid } = fstatSync(fd);
+    // Where the owner is somebody else, as of a secret that Kubernetes mounts, we read it by its group.
+    const isPrivate = (mode & (uid === process.getuid() ? 0o077 : 0o037)) === 0;
     const text = readFileSync(fd, "utf8").trim();
     closeSync(fd);
     if (isPrivate) return text;

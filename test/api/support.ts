@@ -10,11 +10,11 @@ import { type Database, openDatabase } from "../../db/connect.ts";
 import { listen, type Notifications } from "../../db/notifications.ts";
 import { sendOrder } from "../../db/orders.ts";
 import { DEFAULT_MODEL, Models } from "../../llm/models.ts";
+import { digestOfToken, type Role } from "../../protocol/access.ts";
+import { NO_LIMITS } from "../../protocol/spending.ts";
 import { createLog } from "../../observability/log.ts";
 import { createApiMetrics } from "../../observability/metrics.ts";
 import { NO_SPANS } from "../../observability/spans.ts";
-import { digestOfToken, type Role } from "../../protocol/access.ts";
-import { NO_LIMITS } from "../../protocol/spending.ts";
 import { freshDatabase } from "../support/database.ts";
 import type { System } from "../support/system.ts";
 

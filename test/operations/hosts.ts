@@ -10,6 +10,8 @@ const run = promisify(execFile);
 export type Host = {
   /** This machine's end of the cable. */
   readonly gateway: string;
+  /** The host's end. */
+  readonly address: string;
   /** The command that starts a program on the host, before the program. */
   readonly under: readonly string[];
   /** Pulls the cable: packets are lost without a word. */
@@ -55,6 +57,7 @@ export async function makeHost(): Promise<Host> {
   };
   return {
     gateway: end(1),
+    address: end(2),
     under: ["nsenter", `--net=/run/netns/${name}`],
     cut: turn("down"),
     mend: turn("up"),

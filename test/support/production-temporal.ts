@@ -4,8 +4,8 @@
  */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, open, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, open, readFile, symlink, writeFile } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Connection } from "@temporalio/client";
@@ -26,7 +26,6 @@ const COMPOSE = join(import.meta.dirname, "..", "..", "docker-compose.yml");
 const LOOPBACK = "127.0.0.1";
 const STARTS_WITHIN_MS = 60_000;
 const PAUSE_MS = 100;
-const STORES = { temporal: "temporal", visibility: "temporal_visibility" } as const;
 const FRONTEND_PORT = 7233;
 
 export type ProductionTemporal = {
@@ -60,13 +59,16 @@ export async function startProductionTemporal(
   const compose = await readCompose();
   const settings = join(dir, "settings.yaml");
   await writeFile(settings, compose.configs["temporal-settings"].content);
-  for (const [store, database] of Object.entries(STORES)) {
-    const connection = ["--plugin", "postgres12", "--endpoint", LOOPBACK, "--port", port, "--user", "app"];
-    const tool = (...args: string[]) => run(sqlTool, [...connection, "--database", database, ...args]);
-    await tool("create");
-    await tool("setup-schema", "--version", "0.0");
-    await tool("update-schema", "--schema-name", `postgresql/v12/${store}`);
-  }
+  const { command, environment } = compose.services["temporal-schema"];
+  await symlink(sqlTool, join(dir, "temporal-sql-tool"));
+  const [shell = "", ...script] = command.map((part) => part.replaceAll("$$", "$"));
+  await run(shell, script, {
+    env: {
+      ...environment,
+      PATH: [dir, process.env["PATH"]].join(delimiter),
+      ...{ SQL_HOST: LOOPBACK, SQL_PORT: port, SQL_USER: "app" },
+    },
+  });
   // An address of its own, because Postgres has no room for the number of a port that is free by chance.
   const { ip } = await hiddenAddress();
   const env: NodeJS.ProcessEnv = {
@@ -78,9 +80,9 @@ export async function startProductionTemporal(
     LOG_LEVEL: "fatal",
     ...more,
   };
-  const { command, args } = dyingWithParent({ command: server, args: ["start"] }, "SIGKILL");
+  const started = dyingWithParent({ command: server, args: ["start"] }, "SIGKILL");
   const log = await open(join(dir, "server.log"), "a");
-  const child = spawn(command, args, { env, stdio: ["ignore", log.fd, log.fd] });
+  const child = spawn(started.command, started.args, { env, stdio: ["ignore", log.fd, log.fd] });
   await log.close();
   const stop = async (): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) {
@@ -114,7 +116,13 @@ async function program(name: keyof typeof PROGRAMS, onProgress: Report): Promise
 }
 
 type Compose = {
-  readonly services: { readonly temporal: { readonly environment: Readonly<Record<string, string>> } };
+  readonly services: {
+    readonly temporal: { readonly environment: Readonly<Record<string, string>> };
+    readonly "temporal-schema": {
+      readonly environment: Readonly<Record<string, string>>;
+      readonly command: readonly string[];
+    };
+  };
   readonly configs: { readonly "temporal-settings": { readonly content: string } };
 };
 

@@ -27,7 +27,7 @@ export const spawnWorker = (env: NodeJS.ProcessEnv, under: readonly string[] = [
 
 export type Program = {
   readonly program: string;
-  /** How the line begins that it prints when it is ready. */
+  /** What the line contains that it prints when it is ready. */
   readonly ready: string;
   /** The folder of its sources; this checkout unless given. */
   readonly root?: string;

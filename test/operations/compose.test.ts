@@ -1,0 +1,103 @@
+/** docker-compose.yml is valid, has no default secret, and gives each part what it needs and no more. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { loadServiceConfig, WORKER_ROLES } from "../../config.ts";
+import { canCheckCompose, readComposeProject, SET, type Project, type Service } from "./compose-project.ts";
+
+const OURS = ["api", "worker", "tools", "migrate"];
+
+const canCheck = canCheckCompose();
+if (!canCheck) console.warn("SKIPPED, docker-compose.yml: its check needs Go 1.21.");
+
+/** The environment of the process, with the secrets that it takes from files. */
+function settingsOf(project: Project, { environment = {}, configs = [], secrets = [] }: Service) {
+  const contents = new Map([
+    ...configs.map(({ source, target }) => [target, project.configs[source]?.content] as const),
+    ...secrets.map(
+      ({ source, target }) =>
+        [`/run/secrets/${target}`, SET[project.secrets[source]?.environment ?? ""]] as const,
+    ),
+  ]);
+  return Object.fromEntries(
+    Object.entries(environment).map(([name, value]) =>
+      name.endsWith("_FILE") ? [name.slice(0, -"_FILE".length), contents.get(value)] : [name, value],
+    ),
+  );
+}
+
+describe.skipIf(!canCheck)("docker-compose.yml", () => {
+  let project: Project;
+  const of = (name: string): Service => {
+    const service = project.services[name];
+    if (service === undefined) throw new Error(`There is no service ${name}.`);
+    return service;
+  };
+  const all = (): [string, Service][] => Object.entries(project.services);
+  beforeAll(async () => {
+    project = await readComposeProject(SET);
+  }, 300_000);
+
+  test.each(Object.keys(SET))("%s has no default: without it nothing starts", async (name) => {
+    const others = Object.fromEntries(Object.entries(SET).filter(([key]) => key !== name));
+    await expect(readComposeProject(others)).rejects.toThrow(`required variable ${name} is missing`);
+  });
+
+  test("the settings of API and workers are such as the product reads, and together the workers do everything", () => {
+    const [api, worker, tools] = ["api", "worker", "tools"].map((name) =>
+      loadServiceConfig(settingsOf(project, of(name))),
+    );
+    const roles = [...(worker?.workerRoles ?? []), ...(tools?.workerRoles ?? [])];
+    expect(new Set(roles)).toEqual(new Set(WORKER_ROLES));
+    expect(worker?.workerRoles).not.toContain("tools");
+    // Conversations begin where tools run.
+    expect(api?.toolHosts).toEqual([tools?.toolHost]);
+    for (const config of [api, worker, tools]) {
+      expect(config?.temporalAddress).toBe(api?.temporalAddress);
+      expect(config?.scriptedModel).toBe(false);
+    }
+  });
+
+  test("only the worker that asks the model has the provider's key, only the API has its token, and only tools the files", () => {
+    const having = (secret: string) =>
+      all().flatMap(([name, { secrets = [] }]) =>
+        secrets.some(({ source }) => source === secret) ? [name] : [],
+      );
+    expect(having("anthropic-api-key")).toEqual(["worker"]);
+    expect(having("api-token")).toEqual(["api"]);
+    expect(having("payload-key").sort()).toEqual(["api", "tools", "worker"]);
+    const mounts = all().filter(([, { volumes }]) => volumes?.some(({ target }) => target === "/workspace"));
+    expect(mounts.map(([name]) => name)).toEqual(["tools"]);
+  });
+
+  test("no environment of ours has a secret, and only the image's user can read their files", () => {
+    for (const name of OURS) {
+      const { environment, configs = [], secrets = [] } = of(name);
+      const text = JSON.stringify(environment);
+      for (const value of Object.values(SET)) expect(text, name).not.toContain(value);
+      for (const file of [...configs, ...secrets]) expect(file).toMatchObject({ uid: "1000", mode: "0400" });
+    }
+  });
+
+  test("each service has limits; ours have no rights, a root that is read-only, and no network with another part of ours", () => {
+    for (const [name, { deploy, privileged, healthcheck, command }] of all()) {
+      expect(deploy?.resources?.limits?.memory, name).toMatch(/^\d+$/);
+      expect(deploy?.resources?.limits?.cpus, name).toBeGreaterThan(0);
+      expect(deploy?.resources?.limits?.pids, name).toBeGreaterThan(0);
+      expect(privileged, name).not.toBe(true);
+      // What ends by itself needs no health check.
+      const ends = name === "migrate" || /^temporal-(schema|namespace)$/.test(name);
+      expect(healthcheck !== undefined || ends, `${name} ${command?.join(" ")}`).toBe(true);
+    }
+    for (const name of OURS) {
+      expect(of(name)).toMatchObject({ read_only: true, cap_drop: ["ALL"], image: "bedrock" });
+      expect(of(name).security_opt).toContain("no-new-privileges:true");
+    }
+    const networks = ["api", "worker", "tools"].flatMap((name) => Object.keys(of(name).networks ?? {}));
+    expect(new Set(networks).size).toBe(3);
+  });
+
+  test("only loopback addresses of the machine are published", () => {
+    const published = all().flatMap(([, { ports = [] }]) => ports);
+    expect(published.length).toBeGreaterThan(0);
+    for (const { host_ip } of published) expect(host_ip).toBe("127.0.0.1");
+  });
+});
