@@ -2,6 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import { readSums } from "../../db/spending.ts";
 import { dayOf, viewSpent } from "../../protocol/spending.ts";
+import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { createRouter } from "../router.ts";
 import { problems } from "../schemas/problem.ts";
@@ -11,6 +12,7 @@ const read = createRoute({
   method: "get",
   path: "/api/spending",
   operationId: "readSpending",
+  ...needs("read"),
   tags: ["Spending"],
   summary: "Read what was spent today",
   description:

@@ -12,7 +12,9 @@ import { startSystem } from "../support/system.ts";
 const DOCS = join(import.meta.dirname, "..", "..", "docs");
 
 test.each(["operations.md", "observability.md"])("%s", async (page) => {
-  const [, section = ""] = readFileSync(join(DOCS, page), "utf8").split("## Why is this conversation slow?\n");
+  const [, section = ""] = readFileSync(join(DOCS, page), "utf8").split(
+    "## Why is this conversation slow?\n",
+  );
   const [, command = ""] = /```sh\nbedrock (.*)\n```/.exec(section) ?? [];
   const system = await startSystem();
   const api = startApiOn(system);
