@@ -96,7 +96,8 @@ const authorize =
  */
 export function tokenIn(c: Context, givenBy: (authorization: string) => string | null): string | null {
   const authorization = c.req.header("authorization") ?? "";
-  return authorization === "" ? null : (givenBy(authorization) ?? "");
+  // A command line has an empty one where its variable is not set.
+  return /^(bearer)?\s*$/i.test(authorization) ? null : (givenBy(authorization) ?? "");
 }
 
 /** Of the other end of the connection. What a proxy says of the end beyond it could be made up. */

@@ -3,7 +3,7 @@
  * kept nowhere else: no environment, file or command line has it, and it is never a string, which could not be wiped
  * from memory. The API gets its digest.
  */
-import { randomBytes } from "node:crypto";
+import { randomFillSync } from "node:crypto";
 import { closeSync, openSync, writeSync } from "node:fs";
 import { isatty } from "node:tty";
 import { digestOfToken } from "../protocol/access.ts";
@@ -25,8 +25,9 @@ export type OwnerToken = {
 };
 
 export function makeOwnerToken(): OwnerToken {
-  const bytes = randomBytes(TOKEN_BYTES);
-  const text = Buffer.alloc(2 * TOKEN_BYTES);
+  const bytes = fixed(TOKEN_BYTES);
+  randomFillSync(bytes);
+  const text = fixed(2 * TOKEN_BYTES);
   for (const [place, byte] of bytes.entries()) {
     HEX.copy(text, 2 * place, byte >> 4, (byte >> 4) + 1);
     HEX.copy(text, 2 * place + 1, byte & 0xf, (byte & 0xf) + 1);
@@ -45,6 +46,9 @@ export function makeOwnerToken(): OwnerToken {
     },
   };
 }
+
+/** Bytes that stay in their place: the collector of garbage would leave copies of a small array. */
+const fixed = (size: number): Buffer => Buffer.from(new ArrayBuffer(size));
 
 /** False: neither standard output nor this session has a terminal. */
 function writeToTerminal(line: Uint8Array): boolean {

@@ -4,7 +4,7 @@
  */
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -281,37 +281,51 @@ describe("an operator", () => {
 });
 
 describe("the key", () => {
-  test("is 32 bytes in a file that only its owner can open, and is in no log", () => {
-    const file = join(product.dataDir, "run", "payload.key");
-    expect(statSync(file).mode & 0o777).toBe(0o600);
-    const text = readFileSync(file, "utf8");
-    expect(Buffer.from(text, "base64")).toHaveLength(32);
-    for (const name of ["worker", "api", "temporal"])
-      expect(readFileSync(join(product.dataDir, "logs", `${name}.log`), "utf8")).not.toContain(text);
+  test("is in no file of the data", () => {
+    const {
+      dataDir,
+      payloadKeys: [payloadKey],
+    } = product;
+    expect(payloadKey).toHaveLength(32);
+    const text = Buffer.from(payloadKey ?? []).toString("base64");
+    const files = readdirSync(dataDir, { recursive: true, encoding: "utf8" });
+    expect(files).toContain("run/payload.key.used");
+    for (const file of files) {
+      const path = join(dataDir, file);
+      if (statSync(path).isFile()) expect(readFileSync(path, "latin1"), file).not.toContain(text);
+    }
   });
 
-  test.each(["lost", "another", "lost with its folder"])(
-    "where it is %s, conversations go on from their rows",
+  const given = (n: number) => ({ PAYLOAD_KEY: Buffer.alloc(32, n).toString("base64") });
+  const OWN = { PAYLOAD_KEY: undefined };
+  test.each([
+    { how: "another one is given", keys: [given(1), given(2)], keepsFolder: true },
+    { how: "each start makes its own", keys: [OWN, OWN], keepsFolder: true },
+    { how: "nothing is known of the one before", keys: [OWN, OWN], keepsFolder: false },
+  ] as const)(
+    "where $how, conversations go on from their rows",
     { timeout: SLOW },
-    async (how) => {
+    async ({ keys: [before, after], keepsFolder }) => {
       const dataDir = join(temporaryFolder(), "data");
-      const first = await startProduct({ dataDir });
-      const talk = await Talk.open(first);
+      const first = await startProduct({ dataDir, env: before });
+      const talk = await Talk.create(first);
       const idle = talk.nextState("idle");
       await talk.send(`go ${first.model.script(talk.id, [say("One.")])}`);
       await idle;
-      const busy = await Talk.open(first);
+      const busy = await Talk.create(first);
       const held = hold();
       await busy.send(`go ${first.model.script(busy.id, [say("never ", held)])}`);
       await held.reached;
+      await busy.send("go later", "followUp");
       for (const each of [talk, busy]) each.close();
       await first.stop();
-      const file = join(dataDir, "run", "payload.key");
-      if (how === "lost with its folder") rmSync(join(dataDir, "run"), { recursive: true });
-      else writeFileSync(file, how === "lost" ? "" : Buffer.alloc(32, 1).toString("base64"));
+      if (!keepsFolder) rmSync(join(dataDir, "run"), { recursive: true });
 
-      const second = await startProduct({ dataDir });
+      const second = await startProduct({ dataDir, env: after });
       onTestFinished(() => second.stop());
+      const waiting = await Talk.follow(second, busy.id);
+      expect(await waiting.read()).toMatchObject({ queueHeld: "restart", queue: [{ text: "go later" }] });
+      waiting.close();
       for (const { id } of [talk, busy]) {
         const again = await Talk.follow(second, id);
         expect(await again.state()).toMatchObject({ kind: "idle" });

@@ -1,5 +1,6 @@
 /** The whole of `npm start`, as a person runs it: real Postgres, Temporal, worker, API and scripted model. */
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ import { eventually, temporaryFolder } from "./support.ts";
 const WAITS = ["idle", "tool_executing", "idle", "awaiting_mode_approval|idle", "idle", "idle"];
 
 /** Runs the conversation of README.md as it stands there, at a person's pace; resolves with curl's output. */
-async function followReadme(url: string, cwd: string): Promise<string> {
+async function followReadme(url: string, cwd: string, token: string): Promise<string> {
   const readme = readFileSync(join(ROOT, "README.md"), "utf8");
   const section = readme.slice(readme.indexOf("## One conversation"), readme.indexOf("## Architecture"));
   const blocks = [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = ""]) => block);
@@ -24,12 +25,14 @@ async function followReadme(url: string, cwd: string): Promise<string> {
   const waitFor = (kinds: string): string =>
     `until curl -s $api/$id | grep -qE '"kind":"(${kinds})"'; do sleep 0.1; done\n`;
   const script = blocks.flatMap((block, n) => [block, waitFor(WAITS[n] ?? "idle")]).join("");
-  const { stdout } = await promisify(execFile)(
+  const running = promisify(execFile)(
     "bash",
     ["-c", `${script.replaceAll("http://127.0.0.1:3000", url)}kill %1`],
     { cwd, timeout: SLOW },
   );
-  return stdout;
+  // What the person types when the block asks.
+  running.child.stdin?.end(`${token}\n`);
+  return (await running).stdout;
 }
 
 /** Runs the program of README.md as it stands there; resolves with what it prints. */
@@ -53,7 +56,9 @@ describe("npm start", () => {
       const folder = temporaryFolder();
       const dataDir = join(folder, "data");
       const port = await freePort();
-      const first = await start(dataDir, port);
+      const token = randomBytes(32).toString("hex");
+      // As a person who has chosen the token.
+      const first = await start(dataDir, port, { API_TOKEN: token, ANONYMOUS_ROLE: "talk" });
       expect(first.url).toBe(`http://127.0.0.1:${port}`);
       expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
       expect(first.output()).toMatch(/No ANTHROPIC_API_KEY: using the built-in scripted model/);
@@ -70,7 +75,7 @@ describe("npm start", () => {
       const unsafe = await refused(another, 0, { HOST: "0.0.0.0" });
       expect(unsafe).toContain("set API_TOKEN");
 
-      const said = await followReadme(first.url, folder);
+      const said = await followReadme(first.url, folder, token);
       expect(said).toContain("event: text.delta");
       expect(said).toMatch(/"reason":"completed".*"reason":"interrupted".*"reason":"completed"/s);
       expect(readFileSync(join(folder, "notes.txt"), "utf8")).toBe("hello\n");

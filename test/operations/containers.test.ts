@@ -27,7 +27,7 @@ import {
   type Image,
   type RunningContainer,
 } from "./containers.ts";
-import { canMakeHosts, makeHost } from "./hosts.ts";
+import { canMakeHosts, makeHost, type Host } from "./hosts.ts";
 import { containerOfPod, podsOf, readManifests, type KubernetesObject } from "./manifests.ts";
 
 const run = promisify(execFile);
@@ -82,9 +82,12 @@ describe.skipIf(!canPlay)("containers", () => {
     toolHosts: ["tools"],
     container: (part, folders) => containerOf(project, part, folders),
     isReady: async (_, inside) => {
-      const [kind, ...check] = project.services["api"]?.healthcheck?.test ?? [];
-      expect(kind).toBe("CMD");
-      return (await inside("api", check)) === 0;
+      for (const part of ["api", "worker", "tools"]) {
+        const [kind, ...check] = project.services[part]?.healthcheck?.test ?? [];
+        expect(kind).toBe("CMD");
+        if ((await inside(part, check)) !== 0) return false;
+      }
+      return true;
     },
     grace: (part) => Number.parseInt(project.services[part]?.stop_grace_period ?? "10", 10),
   };
@@ -123,23 +126,34 @@ describe.skipIf(!canPlay)("containers", () => {
       const admin = openClient(postgres.url, "test");
       await admin.unsafe("create role bedrock login superuser; alter database bedrock owner to bedrock");
       await admin.end();
-      const host = await makeHost();
-      defer(host.remove);
-      const passOn = async (address: string, port: number): Promise<void> => {
-        const { hostname, port: from } = new URL(address);
-        const proxy = await startProxy({ host: hostname, port: Number(from) }, host.gateway, port);
-        defer(() => proxy.cut());
+      // Each part has a network of its own, with Postgres, Temporal and the provider at its other end.
+      const hosts = new Map<string, Host>();
+      for (const part of ["api", "worker", "migrate", ...site.toolHosts]) {
+        const host = await makeHost();
+        defer(host.remove);
+        const passOn = async (address: string, port: number): Promise<void> => {
+          const { hostname, port: from } = new URL(address);
+          const proxy = await startProxy({ host: hostname, port: Number(from) }, host.gateway, port);
+          defer(() => proxy.cut());
+        };
+        await passOn(postgres.url, 5432);
+        await passOn(`http://${temporalAddress}`, 7233);
+        await passOn(model.url, 8080);
+        hosts.set(part, host);
+      }
+      const hostOf = (part: string): Host => {
+        const host = hosts.get(part);
+        if (host === undefined) throw new Error(`There is no part ${part}.`);
+        return host;
       };
-      await passOn(postgres.url, 5432);
-      await passOn(`http://${temporalAddress}`, 7233);
-      await passOn(model.url, 8080);
-      const names = { postgres: host.gateway, temporal: host.gateway };
       for (const part of site.toolHosts) {
         const workspace = await mkdtemp(join(dir, "workspace-"));
         await chown(workspace, 1000, 1000);
         workspaces.set(part, workspace);
       }
       start = (part, changes = {}) => {
+        const host = hostOf(part);
+        const names = { postgres: host.gateway, temporal: host.gateway };
         const container = site.container(part, { "/workspace": workspaces.get(part) ?? "" });
         const more = part === "worker" ? { ANTHROPIC_BASE_URL: `http://${host.gateway}:8080` } : {};
         const environment = { ...container.environment, ...more, TASK_QUEUE: site.name };
@@ -151,7 +165,7 @@ describe.skipIf(!canPlay)("containers", () => {
       };
       const headers = { authorization: `Bearer ${SET["API_TOKEN"]}` };
       const requests = requestsBy((path, init) =>
-        fetch(`http://${host.address}:3000${path}`, {
+        fetch(`http://${hostOf("api").address}:3000${path}`, {
           ...init,
           headers: { ...headers, ...(init?.headers as object) },
         }),

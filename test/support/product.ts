@@ -15,6 +15,7 @@ import { freePort } from "../../local/ports.ts";
 import { payloadKeysOf } from "../../config.ts";
 import { startScriptedServer, type ScriptedServer } from "../../local/scripted/server.ts";
 import { dataConverterOf } from "../../protocol/payload-encryption.ts";
+import { familyOf } from "./processes.ts";
 import { deferred } from "./waiting.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -41,6 +42,8 @@ export type Product = {
   readonly cwd: string;
   /** Milliseconds from the start of the process to `ready`. */
   readonly startMs: number;
+  /** The link that opens the page with the owner's token; null: none was shown. */
+  readonly approveUrl: string | null;
   readonly pidOf: (name: ProcessName) => number;
   /**
    * Starts the product again after its end, as a person would, with the same settings and the same data.
@@ -71,6 +74,8 @@ export type ProductOptions = {
    * everything, and the key of payloads is known, so that tests can sign.
    */
   readonly env?: NodeJS.ProcessEnv;
+  /** It has a terminal of its own. */
+  readonly isTerminal?: boolean;
   /** The user that runs it, with a group of the same number; by default the one that runs the test. */
   readonly user?: number;
   /** Files that are open when the product starts, by their descriptors. */
@@ -84,6 +89,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     root = ROOT,
     env,
     inherits,
+    isTerminal = false,
     user,
     providerBehind = (url: string) => Promise.resolve(url),
   } = options;
@@ -113,7 +119,9 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     ended.abort();
     if (child?.exitCode === null && child.signalCode === null) {
       const exited = once(child, "exit");
-      child.kill("SIGTERM");
+      // The terminal ends with what runs in it; signalled itself, it would kill that.
+      const [, launcher] = isTerminal && child.pid !== undefined ? familyOf(child.pid) : [];
+      process.kill(launcher ?? child.pid ?? 0, "SIGTERM");
       await exited;
     }
     await connection?.close();
@@ -123,8 +131,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   /** Starts the process. Returns the addresses that it prints until it is ready. */
   const start = async (): Promise<ReadonlyMap<string, string>> => {
     ended.signal.throwIfAborted();
-    const started = (child = spawnProduct(root, settings, user, inherits));
-    const said = await introductionOf(started);
+    const started = (child = spawnProduct(root, settings, { user, isTerminal, inherits }));
+    const said = await introductionOf(started, isTerminal ? "approve" : "ready");
     started.once("exit", (code, signal) => {
       if (signal !== "SIGKILL" && !ended.signal.aborted) giveUp(signal ?? `exit code ${String(code)}`);
     });
@@ -154,6 +162,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     model,
     cwd: folder,
     startMs: performance.now() - started,
+    approveUrl: said.get("approve") ?? null,
     ended: ended.signal,
     pidOf: (name) => {
       const file =
@@ -176,8 +185,11 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
 function spawnProduct(
   root: string,
   env: NodeJS.ProcessEnv,
-  user: number | undefined,
-  inherits: ReadonlyMap<number, string> = new Map(),
+  {
+    user,
+    isTerminal,
+    inherits = new Map<number, string>(),
+  }: Pick<ProductOptions, "user" | "isTerminal" | "inherits">,
 ): ChildProcess {
   const open = new Map([...inherits].map(([at, file]) => [at, openSync(file, "r")]));
   const above = Array.from(
@@ -185,7 +197,12 @@ function spawnProduct(
     (_, n) => open.get(n + 3) ?? ("ignore" as const),
   );
   const product = { command: process.execPath, args: ["local/run.mjs", "local/main.ts"] };
-  const { command, args } = dyingWithParent(product, "SIGTERM");
+  const line = ["exec", product.command, ...product.args].join(" ");
+  const inTerminal = {
+    command: "script",
+    args: ["--quiet", "--return", "--flush", "--command", line, "/dev/null"],
+  };
+  const { command, args } = dyingWithParent(isTerminal === true ? inTerminal : product, "SIGTERM");
   const child = spawn(command, args, {
     ...{ cwd: root, env, ...(user === undefined ? {} : { uid: user, gid: user }) },
     stdio: ["ignore", "pipe", "inherit", ...above],
@@ -194,15 +211,15 @@ function spawnProduct(
   return child;
 }
 
-/** @throws when it ends before it is ready. */
-async function introductionOf({ stdout }: ChildProcess): Promise<ReadonlyMap<string, string>> {
+/** @param last the last line of it @throws when it ends before it is ready. */
+async function introductionOf({ stdout }: ChildProcess, last: string): Promise<ReadonlyMap<string, string>> {
   const said = new Map<string, string>();
   if (stdout === null) throw new Error("The product cannot be started.");
   for await (const line of createInterface(stdout)) {
     const [, name = "", value = ""] =
-      /^(ready|Temporal Web UI|Temporal|Postgres) +(\S+:\/?\S+)$/.exec(line) ?? [];
+      /^(ready|approve|Temporal Web UI|Temporal|Postgres) +(\S+:\/?\S+)$/.exec(line) ?? [];
     if (name !== "") said.set(name, value);
-    if (name === "ready") break;
+    if (name === last) break;
   }
   if (!said.has("ready")) throw new Error("The product did not start.");
   stdout.resume();
