@@ -47,6 +47,7 @@ test("/openapi.json has every route of the contract", () => {
   expect(document.openapi).toBe("3.1.0");
   expect(operations.map(({ route }) => route).sort()).toEqual(
     [
+      "POST /api/codec/decode",
       "POST /api/conversations",
       "GET /api/conversations",
       "POST /api/ai/chat",
@@ -64,6 +65,7 @@ test("/openapi.json has every route of the contract", () => {
       "POST /api/conversations/{id}/queue/release",
       "POST /api/conversations/{id}/continuation",
       "GET /api/conversations/{id}/cycles",
+      "GET /api/conversations/{id}/cycles/{cycleId}/trace",
       "GET /api/conversations/{id}/children",
       "GET /api/conversations/{id}/images/{hash}",
       "GET /api/conversations/{id}/events",

@@ -27,6 +27,7 @@ export async function startMetered(env: Readonly<Record<string, string>> = {}): 
       TASK_QUEUE: config.taskQueue,
       TOOL_HOST: config.toolHost,
       PORT: String(apiPort),
+      ANONYMOUS_ROLE: "admin",
       ...env,
     },
   );
