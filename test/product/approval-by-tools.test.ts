@@ -28,7 +28,7 @@ const PLANTED = { environment: randomBytes(32).toString("hex"), log: randomBytes
 const SEARCH = `
 import { closeSync, constants, openSync, readdirSync, readFileSync, readlinkSync, readSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-const [, , dataDir, report] = process.argv;
+const [, , dataDir, report, ...pids] = process.argv;
 const found = { hex: new Set(), base64: new Set(), places: 0 };
 const search = (bytes) => {
   found.places += 1;
@@ -46,11 +46,12 @@ const look = (file) => attempt(() => {
   } finally { closeSync(fd); }
 });
 search(Buffer.from(JSON.stringify(process.env)));
-for (const pid of readdirSync("/proc").filter((name) => /^[0-9]+$/.test(name))) {
+for (const pid of pids) {
   for (const file of ["environ", "cmdline"]) look(join("/proc", pid, file));
   for (const fd of attempt(() => readdirSync(join("/proc", pid, "fd"))) ?? []) {
     const target = attempt(() => readlinkSync(join("/proc", pid, "fd", fd))) ?? "";
-    if (!target.startsWith("socket:") && !target.startsWith("anon_inode:")) look(join("/proc", pid, "fd", fd));
+    // What is read from a pipe or a terminal is lost to whom it is for.
+    if (attempt(() => statSync(target).isFile())) look(join("/proc", pid, "fd", fd));
   }
 }
 for (const file of readdirSync(dataDir, { recursive: true }))
@@ -177,7 +178,7 @@ describe.skipIf(!available)("an Unrestricted agent", () => {
       const { talk, id, toolCallId } = await asking();
       onTestFinished(() => talk.close());
       const report = join(product.cwd, "report.json");
-      await runProgram(SEARCH, product.dataDir, report);
+      await runProgram(SEARCH, product.dataDir, report, ...familyOf(product.pid).map(String));
       const found = JSON.parse(readFileSync(report, "utf8")) as {
         readonly hex: readonly string[];
         readonly base64: readonly string[];

@@ -189,7 +189,11 @@ function spawnProduct(
     user,
     isTerminal,
     inherits = new Map<number, string>(),
-  }: { readonly [K in "user" | "isTerminal" | "inherits"]: ProductOptions[K] | undefined },
+  }: {
+    readonly user: number | undefined;
+    readonly isTerminal: boolean;
+    readonly inherits: ReadonlyMap<number, string> | undefined;
+  },
 ): ChildProcess {
   const open = new Map([...inherits].map(([at, file]) => [at, openSync(file, "r")]));
   const above = Array.from(
@@ -202,7 +206,7 @@ function spawnProduct(
     command: "script",
     args: ["--quiet", "--return", "--flush", "--command", line, "/dev/null"],
   };
-  const { command, args } = dyingWithParent(isTerminal === true ? inTerminal : product, "SIGTERM");
+  const { command, args } = dyingWithParent(isTerminal ? inTerminal : product, "SIGTERM");
   const child = spawn(command, args, {
     ...{ cwd: root, env, ...(user === undefined ? {} : { uid: user, gid: user }) },
     stdio: ["ignore", "pipe", "inherit", ...above],
