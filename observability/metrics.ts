@@ -99,7 +99,7 @@ function observeBacklog(registers: Registry[], read: () => Promise<Backlog | nul
 }
 
 /** How a request to the model ended: `response`, `lost`, or the kind of its error. */
-export type LlmOutcome = string;
+type LlmOutcome = string;
 
 export type TurnTimes = {
   readonly reason: RunStopReason;

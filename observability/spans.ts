@@ -25,13 +25,13 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { rootSpanIdOf, traceIdOf } from "./trace-id.ts";
 
 /** `message`: the API takes one; `request`, `tool`, `commit`: an activity. */
-export type SpanName = "message" | "request" | "tool" | "commit";
+type SpanName = "message" | "request" | "tool" | "commit";
 
 /** A point in time within a span. */
-export type Mark = "committed" | "sent" | "first_token";
+type Mark = "committed" | "sent" | "first_token";
 
 /** What a span belongs to. `operationId`: the request or call, by generation id. */
-export type Subject = {
+type Subject = {
   readonly conversationId: string;
   readonly cycleId: string | null;
   readonly operationId: string | null;

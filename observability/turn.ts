@@ -57,7 +57,7 @@ export type TurnRecord = {
 };
 
 /** A line of the waterfall; milliseconds from the beginning of the turn. */
-export type TurnSpan = {
+type TurnSpan = {
   readonly id: string;
   /** null: of the turn itself. */
   readonly parentId: string | null;
@@ -113,7 +113,7 @@ export type Phase = {
   readonly tasks: number;
   readonly pieces: readonly Piece[];
 };
-export type Piece = {
+type Piece = {
   readonly name: string;
   readonly part: Part;
   readonly start: number;

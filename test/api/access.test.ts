@@ -323,7 +323,10 @@ describe.skipIf(!available)("a decision", async () => {
   });
 
   test("that an operator has encrypted names the operator, whatever the input says", async () => {
-    const codec = await startApi({ apiTokensFile: tokensFile(...everyRole), payloadKeys: [new Uint8Array(32)] });
+    const codec = await startApi({
+      apiTokensFile: tokensFile(...everyRole),
+      payloadKeys: [new Uint8Array(32)],
+    });
     const encoded = async (input: object): Promise<unknown> => {
       const data = Buffer.from(JSON.stringify(input)).toString("base64");
       const payloads = [{ metadata: { encoding: Buffer.from("json/plain").toString("base64") }, data }];

@@ -47,7 +47,6 @@ test("/openapi.json has every route of the contract", () => {
   expect(document.openapi).toBe("3.1.0");
   expect(operations.map(({ route }) => route).sort()).toEqual(
     [
-      "POST /api/codec/decode",
       "POST /api/conversations",
       "GET /api/conversations",
       "POST /api/ai/chat",

@@ -15,7 +15,13 @@ const text = fc.constantFrom("", " ", "text", "[command cancelled]", "💥", "\u
 const count = fc.constantFrom(0, 1, 2, 89_999, 90_000, 1e6, Number.MAX_SAFE_INTEGER, 1e300, -1, 0.5);
 /** Values as a JSON parser returns them. The round trip turns -0 into 0, because JSON.stringify writes both as 0. */
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as Json);
-const errorKind = fc.constantFrom("auth", "network", "spending_limit", "context_exhausted", "unknown" as const);
+const errorKind = fc.constantFrom(
+  "auth",
+  "network",
+  "spending_limit",
+  "context_exhausted",
+  "unknown" as const,
+);
 const name = fc.constantFrom(
   "bash",
   "patch",

@@ -42,7 +42,7 @@ export const MAY_IMPORT: { readonly [room: string]: readonly string[] } = {
   web: ["machine", "client"],
   acp: ["machine", "client"],
   // Of images, only how a format is recognised.
-  cli: ["machine", "images", "config.ts", "local", "client", "acp"],
+  cli: ["machine", "protocol", "images", "config.ts", "local", "client", "acp"],
 };
 
 /** Rooms of whose code another has nothing when it runs. */
