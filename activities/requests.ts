@@ -15,10 +15,17 @@ import type { Failure } from "../llm/errors.ts";
 import type { Model } from "../llm/models.ts";
 import { costOf } from "../llm/price.ts";
 import { systemPrompt } from "../llm/system-prompt.ts";
-import type { Message } from "../machine/message.ts";
+import type { Charge, Message } from "../machine/message.ts";
 import type { OpenSpan } from "../observability/spans.ts";
 import type { Telemetry } from "../observability/telemetry.ts";
-import { dayOf, limitsSet, refusalOf, refusalOfModel, type SpendingLimits } from "../protocol/spending.ts";
+import {
+  dayOf,
+  limitsSet,
+  NANODOLLARS,
+  refusalOf,
+  refusalOfModel,
+  type SpendingLimits,
+} from "../protocol/spending.ts";
 import { isExpired } from "../sandbox/lease.ts";
 import type { ToolsFor } from "../tools/registry.ts";
 import type {
@@ -217,14 +224,21 @@ async function askModel(
       "gen_ai.usage.output_tokens": usage.outputTokens,
     });
   }
-  return toEvent(requestId, outcome, built);
+  const charge = chargeOf(outcome, built.model);
+  if (charge !== null && charge.nanodollars !== null)
+    metrics.countCost(model, charge.nanodollars / NANODOLLARS);
+  return toEvent(requestId, outcome, built, charge);
 }
 
-function toEvent(requestId: string, outcome: LlmOutcome, built: Built): RequestEvent {
-  const { usage } = outcome;
-  const { price, contextWindow } = built.model;
-  const charged =
-    usage === null ? {} : { charge: { ...usage, nanodollars: price === null ? null : costOf(price, usage) } };
+/** What the provider bills, as far as it has reported it; null: nothing. */
+function chargeOf({ usage }: LlmOutcome, { price }: Model): Charge | null {
+  if (usage === null) return null;
+  return { ...usage, nanodollars: price === null ? null : costOf(price, usage) };
+}
+
+function toEvent(requestId: string, outcome: LlmOutcome, built: Built, charge: Charge | null): RequestEvent {
+  const { contextWindow } = built.model;
+  const charged = charge === null ? {} : { charge };
   switch (outcome.kind) {
     case "aborted":
       return { kind: "llm_lost", requestId, ...charged };

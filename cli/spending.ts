@@ -16,12 +16,14 @@ export async function spending({ terminal, calls, isJson }: Context, given: stri
     return;
   }
   const { id } = await conversationOf(calls, given);
-  const { spent, spendingLimit } = await calls.call((routes) =>
-    routes.conversations[":id"].$get({ param: { id } }),
-  );
+  const [{ spent }, { conversation }] = await Promise.all([
+    calls.call((routes) => routes.conversations[":id"].$get({ param: { id } })),
+    calls.call((routes) => routes.spending.$get()),
+  ]);
+  const { limit } = conversation;
   terminal.data(
     isJson
-      ? JSON.stringify({ conversationId: id, spent, limit: spendingLimit })
-      : `This conversation and its sub-agents: ${spentInWords(spent)}. Limit: ${limitInWords(spendingLimit) ?? "none"}.`,
+      ? JSON.stringify({ conversationId: id, spent, limit })
+      : `This conversation and its sub-agents: ${spentInWords(spent)}. Limit: ${limitInWords(limit) ?? "none"}.`,
   );
 }

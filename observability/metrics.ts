@@ -123,8 +123,10 @@ export type WorkerMetrics = Exposition &
     /** @param model a known model's id, else `other` */
     readonly countFirstToken: (model: string, seconds: number) => void;
     readonly countRequest: (model: string, outcome: LlmOutcome, seconds: number) => void;
-    /** The tokens of one response. Where a price is known, this is also the place to count what it cost. */
+    /** The tokens of one response. */
     readonly countTokens: (model: string, usage: TokenUsage) => void;
+    /** What one request cost, where its model's price is known. */
+    readonly countCost: (model: string, dollars: number) => void;
     readonly countTool: (tool: string, status: string, seconds: number) => void;
     /** Counts a running tool until `ended`. */
     readonly countRunning: (ended: Promise<unknown>) => void;
@@ -184,6 +186,7 @@ export function createWorkerMetrics({
     LONG,
   );
   const tokens = counter("bedrock_tokens_total", "Tokens of responses.", ["model", "kind"]);
+  const cost = counter("bedrock_cost_dollars_total", "What requests cost, by the models' prices.", ["model"]);
   const tools = histogram("bedrock_tool_seconds", "Tool calls, while they ran.", ["tool", "status"], LONG);
   const running = new Gauge({ name: "bedrock_running_tools", help: "Tools that run now.", registers });
   const commits = histogram(
@@ -214,6 +217,7 @@ export function createWorkerMetrics({
       tokens.inc({ model, kind: "cache_read" }, usage.cacheReadTokens);
       tokens.inc({ model, kind: "cache_creation" }, usage.cacheCreationTokens);
     },
+    countCost: (model, dollars) => cost.inc({ model }, dollars),
     countTool: (tool, status, seconds) => tools.observe({ tool, status }, seconds),
     countRunning(ended) {
       running.inc();

@@ -21,7 +21,6 @@ import { conversationParams } from "../schemas/common.ts";
 import {
   conversation,
   conversationChange,
-  limitedConversation,
   listQuery,
   newConversation,
   pendingConversation,
@@ -106,7 +105,7 @@ const get = createRoute({
   responses: {
     200: {
       description: "The conversation.",
-      content: { "application/json": { schema: limitedConversation } },
+      content: { "application/json": { schema: conversation } },
     },
     ...problems("not_found"),
   },
@@ -197,7 +196,7 @@ export function conversationRoutes(deps: Deps) {
     })
     .openapi(get, async (c) => {
       const found = await read(c.req.valid("param").id);
-      return c.json({ ...found, spendingLimit: deps.spendingLimits.conversation }, 200);
+      return c.json(found, 200);
     })
     .openapi(change, async (c) => {
       const { id } = c.req.valid("param");

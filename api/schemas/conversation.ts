@@ -1,11 +1,10 @@
 /** Owns: the schemas of a conversation and of what is sent to make, list and change one (docs/http.md). */
 import { z } from "@hono/zod-openapi";
 import type { ConversationView } from "../../db/views.ts";
-import type { Limit } from "../../protocol/spending.ts";
 import { QUEUE_HOLDS, type QueuedMessage, type QueueHold } from "../../machine/conversation.ts";
 import { answer, clientId, parameter, pending, queryInteger, text, time } from "./common.ts";
 import { delivery, imageBlock, newMessage, tokenUsage } from "./message.ts";
-import { limit, spent } from "./spending.ts";
+import { spent } from "./spending.ts";
 import { state } from "./state.ts";
 
 /** The support for Restricted mode on a host. */
@@ -113,11 +112,6 @@ export const conversation = answer<ConversationView>(
         updatedAt: "2026-01-31T09:30:00.000Z",
       },
     }),
-);
-
-/** One that is read on its own. */
-export const limitedConversation = answer<ConversationView & { readonly spendingLimit: Limit }>(
-  z.intersection(conversation, z.object({ spendingLimit: limit })),
 );
 
 export const pendingConversation = answer<ConversationView & { readonly pending?: true }>(

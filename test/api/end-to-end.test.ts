@@ -641,13 +641,13 @@ test("the context warning is sent once, with its numbers", async () => {
   await say202(id, { text: "On." });
   await events.until(entering("idle"));
   await events.cancel();
-  const { usage } = await conversationOf(id);
+  const { usage, spent } = await conversationOf(id);
   const { contextUsed, contextWindow, contextRatio, warning } = usage as { [name: string]: unknown };
   expect([contextUsed, contextRatio, warning]).toEqual([850_001, 850_001 / Number(contextWindow), true]);
   const warned = events.received.filter((event) => event.name === "context.warned");
   expect(warned.map((event) => event.data)).toMatchObject([{ contextRatio }]);
   const changes = events.received.filter((event) => event.name === "usage.changed");
-  expect(changes.at(-1)?.data).toEqual({ usage });
+  expect(changes.at(-1)?.data).toEqual({ usage, spent });
 });
 
 test("an unknown model is accepted, with the smallest known window", async () => {

@@ -79,12 +79,11 @@ describe("a message", () => {
 });
 
 describe("what is shown", () => {
-  test("a conversation has what it spent and its limit; the day has its sum and the limits", async () => {
+  test("a conversation has what it spent; the day has its sum and the limits", async () => {
     const limits = { conversation: { tokens: 5_000, dollars: 10 }, day: { tokens: null, dollars: 20 } };
     const { get, id } = await apiWith(limits);
     expect(await bodyOf(await get(`/api/conversations/${id}`))).toMatchObject({
       spent: { tokens: 1_000, dollars: 2 },
-      spendingLimit: limits.conversation,
     });
     expect(await bodyOf(await get("/api/spending"))).toEqual({
       day: { date: dayOf(new Date()), spent: { tokens: 1_000, dollars: 2 }, limit: limits.day },
@@ -98,7 +97,6 @@ describe("what is shown", () => {
     await commit(db, id, chain([{ charges: [{ ...CHARGE, nanodollars: null }] }], head));
     expect(await bodyOf(await get(`/api/conversations/${id}`))).toMatchObject({
       spent: { tokens: 1_000, dollars: null },
-      spendingLimit: { tokens: null, dollars: null },
     });
     expect(await bodyOf(await get("/api/spending"))).toMatchObject({
       day: { spent: { tokens: 2_000, dollars: null } },
