@@ -36,7 +36,7 @@ export const on = (page: Page) => ({
   message: page.getByRole("textbox", { name: "Message" }),
   send: page.getByRole("button", { name: /^Send/ }),
   stop: page.getByRole("button", { name: /^Stop/ }),
-  allow: page.getByRole("button", { name: "Allow" }),
+  allow: page.getByRole("button", { name: /^Allow(ing …)?$/ }),
   deny: page.getByRole("button", { name: "Deny" }),
   state: page.getByRole("group", { name: "State" }),
   transcript: page.getByRole("region", { name: "Conversation" }),
