@@ -41,10 +41,14 @@ export type LogOptions = {
 
 /** A secret of fewer characters would blank out ordinary words. */
 const SHORTEST_SECRET = 8;
+/** Bytes that wait for a reader who is slow. Beyond them lines are dropped: nobody's log may stop the process. */
+const BACKLOG_BYTES = 1024 * 1024;
 const BLANK = "[secret]";
 
+type Sink = DestinationStream & { readonly flushSync?: () => void };
+
 export function createLog({ service, level, format, secrets, destination }: LogOptions): Log {
-  const out = destination ?? pino.destination({ fd: 1, sync: true });
+  const out: Sink = destination ?? pino.destination({ fd: 1, sync: false, maxLength: BACKLOG_BYTES });
   const known = secrets.filter((secret) => secret.length >= SHORTEST_SECRET);
   const inJson = [...new Set(known.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]))];
   const write = (line: string): void => {
@@ -52,6 +56,8 @@ export function createLog({ service, level, format, secrets, destination }: LogO
     for (const secret of inJson) if (clean.includes(secret)) clean = clean.replaceAll(secret, BLANK);
     out.write(format === "text" ? readable(clean) : clean);
   };
+  // pino calls it for `fatal`, after which a process may end at once.
+  const sink: Sink = { write, flushSync: () => out.flushSync?.() };
   return pino(
     {
       level,
@@ -60,7 +66,7 @@ export function createLog({ service, level, format, secrets, destination }: LogO
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: serialised },
     },
-    { write },
+    sink,
   );
 }
 

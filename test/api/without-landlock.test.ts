@@ -27,9 +27,7 @@ describe("a host without Landlock", async () => {
 
   test("makes every conversation Unrestricted, and log, probes and API say why", async () => {
     const worker = await startWorkerProcess(system, {}, withoutLandlock());
-    await expect
-      .poll(worker.complaints)
-      .toMatch(/Warning: every conversation is Unrestricted here\..*Landlock/);
+    await expect.poll(worker.output).toMatch(/Every conversation is Unrestricted here\..*Landlock/);
 
     const made = await bodyOf(await send("POST", "/api/conversations", { cwd: system.cwd }));
     const sandbox = { kind: "unavailable", reason: expect.stringMatching(NEEDS) as string };
@@ -137,7 +135,7 @@ describe("a host that cannot find out whether it has a sandbox", async () => {
     first.signal("SIGKILL");
     await first.exited;
     const untried = await startWorkerProcess(system, { DATA_DIR, TMPDIR: missing });
-    await expect.poll(untried.complaints).toMatch(/no conversation can be created here.*could not be tried/);
+    await expect.poll(untried.output).toMatch(/No conversation can be created here.*could not be tried/);
 
     const refused = await problemOf(await send("POST", "/api/conversations", { cwd: system.cwd }));
     expect(refused).toMatchObject({ status: 503, code: "sandbox_unknown" });

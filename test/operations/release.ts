@@ -111,12 +111,15 @@ export async function operatorWith(env: NodeJS.ProcessEnv, defer: Defer): Promis
         child.kill("SIGKILL");
         await exited;
       });
-      let complaints = "";
-      child.stderr.setEncoding("utf8").on("data", (text: string) => (complaints += text));
+      let output = "";
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding("utf8").on("data", (text: string) => (output += text));
       child.stderr.pipe(process.stderr);
-      for await (const line of createInterface(child.stdout)) if (line.startsWith("worker ready")) break;
+      for await (const line of createInterface(child.stdout)) if (line.includes("worker ready")) break;
+      // The interface pauses what it has read, and a full pipe would stop the worker.
+      child.stdout.resume();
       const { pid = 0 } = child;
-      return { pid, signal: (signal) => void child.kill(signal), exited, complaints: () => complaints };
+      return { pid, signal: (signal) => void child.kill(signal), exited, output: () => output };
     },
   };
 }

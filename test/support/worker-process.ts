@@ -13,8 +13,8 @@ export type WorkerProcess = {
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Resolves when the process has ended. */
   readonly exited: Promise<void>;
-  /** The text that it has written to stderr so far. */
-  readonly complaints: () => string;
+  /** The text that it has written so far. */
+  readonly output: () => string;
 };
 
 /**
@@ -53,14 +53,17 @@ export function spawnPart(
   const { pid, stdout, stderr } = child;
   if (pid === undefined || stdout === null || stderr === null)
     throw new Error(`${part.program} did not start`);
-  let complaints = "";
-  stderr.setEncoding("utf8").on("data", (text: string) => (complaints += text));
+  let output = "";
+  for (const stream of [stdout, stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
   if (part.log === undefined) stderr.pipe(process.stderr);
   else stderr.pipe(createWriteStream(part.log, { flags: "a" }));
   const ready = (async () => {
     for await (const line of createInterface(stdout)) if (line.includes(part.ready)) break;
+    // The interface pauses what it has read, and a full pipe would stop the process.
+    stdout.resume();
   })();
-  return { pid, signal: (signal) => void child.kill(signal), exited, complaints: () => complaints, ready };
+  return { pid, signal: (signal) => void child.kill(signal), exited, output: () => output, ready };
 }
 
 /** Starts a worker process of this system. It ends with the file. */
