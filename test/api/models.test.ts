@@ -64,7 +64,13 @@ test("the provider's list is offered, with the file's models; one is the default
   expect(models.filter((model) => model["default"] === true).map(({ id }) => id)).toEqual([DEFAULT_MODEL]);
   expect(models.find(({ id }) => id === SMALL)).toEqual({
     ...{ id: SMALL, name: "Claude Opus 4.5", contextWindow: 32_000, maxOutputTokens: 32_000 },
-    ...{ thinking: "none", maxImages: 0, default: false, scripted: false },
+    ...{
+      thinking: "none",
+      maxImages: 0,
+      price: { input: 5, output: 25, cacheRead: 0.5, cacheCreation: 6.25 },
+      default: false,
+      scripted: false,
+    },
   });
   // Only the name of this model is known.
   expect(models.find(({ id }) => id === "mine")).toMatchObject({ name: "My own", contextWindow: 32_000 });

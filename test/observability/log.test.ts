@@ -1,7 +1,9 @@
 /** The log (docs/observability.md): one line of JSON for each event, one vocabulary, and no secret in any of them. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { ConfigError, loadServiceConfig, secretsOf } from "../../config.ts";
 import { createLog, type LogOptions } from "../../observability/log.ts";
 import { readable } from "../../observability/readable.ts";
@@ -126,4 +128,28 @@ test("a bad setting is named", () => {
   expect(load).toThrow(ConfigError);
   for (const key of Object.keys({ ...bad, TRACE_DAYS: "", OTEL_EXPORTER_OTLP_HEADERS: "" }))
     expect(load).toThrow(key);
+});
+
+test("a reader who does not read stops nothing, and what is fatal is written before the process is killed", async () => {
+  const program = `
+    import { createLog } from "./observability/log.ts";
+    const log = createLog({ service: "test", level: "info", format: "json", secrets: [] });
+    for (let line = 0; line < 10_000; line++) log.info("x".repeat(1_000));
+    process.stderr.write("goes on");
+    process.stdin.once("data", () => {
+      log.fatal("the end");
+      process.kill(process.pid, "SIGKILL");
+    });`;
+  const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "--eval", program], {
+    cwd: join(import.meta.dirname, "..", ".."),
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const [said] = (await once(child.stderr.setEncoding("utf8"), "data")) as [string];
+  expect(said).toBe("goes on");
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+  child.stdin.write("x");
+  await once(child, "close");
+  expect(output.trimEnd().split("\n").at(-1)).toContain('"msg":"the end"');
 });
