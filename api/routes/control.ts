@@ -64,7 +64,10 @@ const cancel = createRoute({
         "application/json": {
           schema: z.object({
             state,
-            next: queuedMessage.nullable().openapi({ description: "null: nothing starts by itself." }),
+            // `nullable` of a schema with a name asks for an object and for null at once.
+            next: z
+              .union([queuedMessage, z.null()])
+              .openapi({ description: "null: nothing starts by itself." }),
             queueHeld,
             pending,
           }),
