@@ -59,7 +59,8 @@ describe.each([
 });
 
 test("of the machine's sentences, those for a sub-agent name no tool that it lacks", () => {
-  const { nowRestricted, disabledInRestricted, unknownTool, invalidInput, timedOut, ...others } = toModel;
+  const { nowRestricted, disabledInRestricted, unknownTool, invalidInput, timedOut, ...more } = toModel;
+  const { upgradeApproved, upgradeDenied, nowUnrestricted, ...others } = more;
   // Only a person's conversation changes its mode.
   expect(nowRestricted).toContain("request_mode_upgrade");
   const sentences = [
@@ -68,6 +69,7 @@ test("of the machine's sentences, those for a sub-agent name no tool that it lac
     unknownTool("fly"),
     invalidInput("fly", "too high"),
     timedOut(1),
+    ...[upgradeApproved, upgradeDenied, nowUnrestricted].map((sentence) => sentence("ada")),
   ];
   for (const sentence of sentences) expect(sentence).not.toMatch(/request_mode_upgrade|spawn_agents/);
 });
