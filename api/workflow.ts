@@ -49,7 +49,10 @@ import { endAbandoned, whyNoWorker } from "./worker-versions.ts";
 type CheckedDirectory = Awaited<ReturnType<HostActivities["checkDirectory"]>>;
 
 /** A component as a readiness report names it, and what is wrong with it. */
-export type Missing = { readonly name: "postgres" | "temporal" | "worker"; readonly why: string };
+export type Missing = {
+  readonly name: "postgres" | "migration" | "temporal" | "worker";
+  readonly why: string;
+};
 
 /** All calls reject with a Problem: `unavailable`, or the code of a rejection. */
 export type Workflows = {

@@ -1,5 +1,6 @@
 /** Owns: the routes that are not about one conversation: models, directories, health, readiness, metrics. */
 import { createRoute, z } from "@hono/zod-openapi";
+import { isMigrated } from "../../db/migrate.ts";
 import { needs } from "../access/roles.ts";
 import type { Deps } from "../deps.ts";
 import { Problem } from "../problem.ts";
@@ -151,7 +152,7 @@ const ready = createRoute({
   tags: ["Operations"],
   summary: "Would a request be answered?",
   description:
-    "503 with `missing`: `postgres` or `temporal` cannot be reached, or no `worker` serves conversations; with Worker Versioning, none of the current version. Needs no token.",
+    "503 with `missing`: `postgres` or `temporal` cannot be reached, the `migration` of this release was not applied, or no `worker` serves conversations; with Worker Versioning, none of the current version. Needs no token.",
   security: [],
   responses: {
     200: {
@@ -173,11 +174,21 @@ const metrics = createRoute({
   responses: { 200: { description: "Samples.", content: plain }, ...problems() },
 });
 
-export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
-  const { models, defaultModel, workflows, toolHost, toolHosts } = deps;
+const POSTGRES_AWAY: Missing = { name: "postgres", why: "postgres cannot be reached" };
+const NOT_MIGRATED: Missing = {
+  name: "migration",
+  why: "the database lacks what this release needs: apply its migrations (docs/operations.md)",
+};
 
-  const databaseMissing = async (): Promise<readonly Missing[]> =>
-    (await probe.check()) === "answers" ? [] : [{ name: "postgres", why: "postgres cannot be reached" }];
+export function systemRoutes(deps: Deps, probe: DatabaseProbe) {
+  const { db, models, defaultModel, workflows, toolHost, toolHosts } = deps;
+
+  let hasTables = false;
+  const databaseMissing = async (): Promise<readonly Missing[]> => {
+    if ((await probe.check()) !== "answers") return [POSTGRES_AWAY];
+    hasTables ||= await isMigrated(db);
+    return hasTables ? [] : [NOT_MIGRATED];
+  };
 
   return createRouter()
     .openapi(listModels, async (c) => {

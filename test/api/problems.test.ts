@@ -149,6 +149,19 @@ test("without Temporal writes are 503 with Retry-After, reads go on, and nothing
   expect(await problemOf(await get("/readyz"))).toMatchObject({ status: 503, missing: ["temporal"] });
 });
 
+test("a database without the tables of this release is no reason to be ready, before and while they are made", async () => {
+  const { db, get } = await startApi();
+  const missing = async () => (await problemOf(await get("/readyz")))["missing"];
+  await db.sql`delete from drizzle.__drizzle_migrations where id = (select max(id) from drizzle.__drizzle_migrations)`;
+  expect(await missing()).toEqual(["migration", "temporal"]);
+  await db.sql`drop schema drizzle cascade`;
+  expect(await missing()).toEqual(["migration", "temporal"]);
+  // A later release has more.
+  await db.sql`create schema drizzle`;
+  await db.sql`create table drizzle.__drizzle_migrations as select generate_series(1, 100) as id`;
+  expect(await missing()).toEqual(["temporal"]);
+});
+
 test("a message that is stored already gets its receipt without Temporal", async () => {
   const waiting = {
     messageId: "known",
