@@ -15,7 +15,7 @@ export const spent = answer<SpentView>(
     .openapi("Spent"),
 );
 
-export const limit = answer<Limit>(
+const limit = answer<Limit>(
   z
     .object({
       tokens: z.int().nullable().openapi({ description: "null: no limit." }),
