@@ -56,7 +56,7 @@ test(
         [
           ...[`--config-file=${config}`, "run", `${url}/openapi.json`, "--header=Authorization: Bearer fuzz"],
           ...[
-            "--checks=not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,ignored_auth",
+            "--checks=not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
           ],
           ...[`--seed=${SEED}`, `--max-examples=${EXAMPLES}`, "--continue-on-failure", "--no-color"],
           ...["--request-timeout=30", "--suppress-health-check=all", "--warnings=off"],

@@ -134,7 +134,7 @@ test("with an asynchronous standby, what was answered last is lost", async () =>
     answered.push(n);
   await failing;
   const rows = await expect
-    .poll(async () => db.sql<{ n: number }[]>`select n from written`.catch(() => null), { timeout: 10_000 })
+    .poll(async () => db.sql<{ n: number }[]>`select n from written`.catch(() => null), { timeout: 30_000 })
     .not.toBeNull()
     .then(() => db.sql<{ n: number }[]>`select n from written`);
   expect(rows.length).toBeLessThan(answered.length);

@@ -146,7 +146,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     JSON.stringify(["ready", "Temporal", "Postgres"].map((name) => all.get(name)));
   const temporalAddress = said.get("Temporal") ?? "";
   connection = await Connection.connect({ address: temporalAddress });
-  const payloadKeys = payloadKeysOf(settings.PAYLOAD_KEY) ?? [];
+  const { PAYLOAD_KEY = "" }: NodeJS.ProcessEnv = settings;
+  const payloadKeys = payloadKeysOf(PAYLOAD_KEY) ?? [];
   return {
     url: said.get("ready") ?? "",
     toolHosts: [hostname()],
