@@ -128,6 +128,10 @@ test("with an asynchronous standby, what was answered last is lost", async () =>
     await rm(folder, { recursive: true, force: true });
   }, 60_000);
   await db.sql`create table written (n int)`;
+  const [at] = await db.sql<{ lsn: string }[]>`select pg_current_wal_lsn()::text as lsn`;
+  const arrived = () =>
+    db.sql`select 1 from pg_stat_replication where replay_lsn >= ${at?.lsn ?? ""}::pg_lsn`;
+  await expect.poll(async () => (await arrived()).length).toBe(1);
   const answered: number[] = [];
   const failing = careless.failOver(500);
   for (let n = 0; (await failureOf(db.sql`insert into written values (${n})`)) === null; n++)
