@@ -1,5 +1,4 @@
 /** A team's server is upgraded under work by the commands of docs/operations.md: workers on a production server, APIs behind nginx. */
-import { execFileSync } from "node:child_process";
 import { Client, Connection } from "@temporalio/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "../../client/index.ts";
@@ -8,27 +7,15 @@ import { say, toolCall } from "../../local/scripted/script.ts";
 import { at, Person } from "../api/person.ts";
 import { requestsBy } from "../api/support.ts";
 import { until } from "../support/waiting.ts";
-import { canMakeHosts } from "./hosts.ts";
 import { buildsOf, makeNextRelease, operatorWith, page, ROOT, type Operator } from "./release.ts";
-import { startTeam, TOKEN, type Team, type ToolHost } from "./team.ts";
-
-const runs = (program: string, ...args: string[]): boolean => {
-  try {
-    execFileSync(program, args, { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-};
-const isPossible = runs("nginx", "-v") && runs("go", "version") && canMakeHosts();
-if (!isPossible) console.warn("SKIPPED, upgrade of a team: it needs root, ip (iproute2), nginx, and Go.");
+import { isTeamPossible, startTeam, TOKEN, type Team, type ToolHost } from "./team.ts";
 
 /** A Temporal server for production is built once. */
 const START_LIMIT_MS = 20 * 60_000;
 const SLOW = 180_000;
 const OF_EACH_HOST = 3;
 
-describe.skipIf(!isPossible)("the upgrade of a team's server", () => {
+describe.skipIf(!isTeamPossible)("the upgrade of a team's server", () => {
   const ends: (() => Promise<unknown>)[] = [];
   const defer = (end: () => Promise<unknown>): void => void ends.unshift(end);
   let team: Team;
