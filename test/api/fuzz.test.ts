@@ -41,7 +41,7 @@ test(
       ),
       system.cwd,
     );
-    const resting = await person.create();
+    const [resting, bystander] = [await person.create(), await person.create()];
     const waiting = await person.create();
     const upgrade = toolCall("request_mode_upgrade", { reason: "To work." });
     await person.say(waiting, { text: `go ${system.model.script(waiting, [say(upgrade), say("Done.")])}` });
@@ -74,9 +74,9 @@ test(
       expect(failed, `seed ${SEED}`).toBe(false);
     }
     expect(api.reports).toEqual([]);
-    // Nobody's conversation has come to harm.
-    await person.say(resting, { text: "Still there?" });
-    await person.untilState(resting, "idle");
+    // What was not asked about has come to no harm.
+    await person.say(bystander, { text: "Still there?" });
+    await person.untilState(bystander, "idle");
   },
   LIMIT_MS,
 );
