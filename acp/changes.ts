@@ -154,9 +154,10 @@ export class Changes {
     // The answer to the request that opened the session has the mode at the beginning.
     if (before !== null && before.mode !== mode) changes.push({ kind: "mode", conversation });
     if (title !== (before?.title ?? null)) changes.push({ kind: "title", title });
-    if (usage.contextUsed !== before?.usage.contextUsed || spent.dollars !== before.spent.dollars) {
+    const dollars = spent?.dollars ?? null;
+    if (usage.contextUsed !== before?.usage.contextUsed || dollars !== (before.spent?.dollars ?? null)) {
       const { contextUsed: used, contextWindow: size } = usage;
-      changes.push({ kind: "usage", used, size, dollars: spent.dollars });
+      changes.push({ kind: "usage", used, size, dollars });
     }
     return changes;
   }

@@ -1,6 +1,7 @@
 /** Owns: `bedrock spending`: what was spent today, or by a conversation, and the limits on it. */
 import { limitInWords, spentInWords } from "../client/spending.ts";
 import type { Context } from "./conversations.ts";
+import { UsageError } from "./exit-codes.ts";
 import { conversationOf } from "./server.ts";
 
 /** @param given null: today, by all conversations */
@@ -15,12 +16,12 @@ export async function spending({ terminal, calls, isJson }: Context, given: stri
     );
     return;
   }
-  const { id } = await conversationOf(calls, given);
-  const [{ spent }, { conversation }] = await Promise.all([
-    calls.call((routes) => routes.conversations[":id"].$get({ param: { id } })),
-    calls.call((routes) => routes.spending.$get()),
-  ]);
-  const { limit } = conversation;
+  const { id, spent, parentId } = await conversationOf(calls, given);
+  if (spent === null)
+    throw new UsageError(
+      `It is a sub-agent: what it spends counts with its parent. \`bedrock spending ${parentId ?? ""}\` shows that.`,
+    );
+  const { limit } = (await calls.call((routes) => routes.spending.$get())).conversation;
   terminal.data(
     isJson
       ? JSON.stringify({ conversationId: id, spent, limit })

@@ -115,10 +115,10 @@ function reduceLoaded(
       return with_(model, { mode: input.data.mode });
     case "queue.changed":
       return with_(model, input.data);
-    case "usage.changed": {
-      const { usage, spent } = input.data;
-      return with_(model, { usage, ...(spent === undefined ? {} : { spent }) });
-    }
+    case "usage.changed":
+      return with_(model, input.data);
+    case "spending.changed":
+      return with_(model, { spent: input.data });
     case "conversation.changed":
       return with_(model, { title: input.data.title, archived: input.data.archived });
     case "text.delta":

@@ -2,6 +2,7 @@
 import { and, asc, eq, gt } from "drizzle-orm";
 import type { Notice } from "../machine/effect.ts";
 import type { Message } from "../machine/message.ts";
+import type { SpentView } from "../protocol/spending.ts";
 import type { Database } from "./connect.ts";
 import { cleanText } from "./json.ts";
 import { toMessage } from "./rows.ts";
@@ -13,7 +14,8 @@ type StoredEvent =
   | {
       readonly name: "conversation.changed";
       readonly data: { readonly title: string; readonly archived: boolean };
-    };
+    }
+  | { readonly name: "spending.changed"; readonly data: SpentView };
 
 export type EventView = StoredEvent & {
   /** 1, 2, 3, … within the conversation, without gaps. */

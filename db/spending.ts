@@ -11,14 +11,14 @@ import { conversations } from "./schema.ts";
 /** Days for which is kept what removed conversations have spent. */
 const KEPT_DAYS = 90;
 
-/** In SQL, as a part of the statement that reads a conversation. A sub-agent's are those of its parent. */
-export const spentOf = sql<SpentView>`(
+/** In SQL, as a part of the statement that reads a conversation. null: a sub-agent, for its parent's includes it. */
+export const spentOf = sql<SpentView | null>`case when ${conversations.parentConversationId} is null then (
   select jsonb_build_object(
     'tokens', coalesce(sum(s.input_tokens + s.output_tokens + s.cache_read_tokens + s.cache_creation_tokens), 0),
     'dollars', case when coalesce(sum(s.unpriced_requests), 0) = 0
       then coalesce(sum(s.nanodollars), 0) / ${sql.raw(String(NANODOLLARS))} end)
   from spending s
-  where s.conversation_id = coalesce(${conversations.parentConversationId}, ${conversations.id}))`;
+  where s.conversation_id = ${conversations.id}) end`;
 
 type Transaction = Parameters<Parameters<Database["sql"]["begin"]>[1]>[0];
 

@@ -23,8 +23,8 @@ export type ConversationView = ConversationConfig & {
   readonly queue: readonly QueuedMessage[];
   readonly queueHeld: QueueHold | null;
   readonly usage: UsageView;
-  /** By the conversation and its sub-agents; a sub-agent has its parent's. */
-  readonly spent: SpentView;
+  /** By the conversation and its sub-agents. null: it is a sub-agent. */
+  readonly spent: SpentView | null;
   /** Ids of the conversations that continue this one, oldest first. */
   readonly continuedTo: readonly string[];
   readonly archived: boolean;
@@ -37,7 +37,7 @@ export type ConversationView = ConversationConfig & {
 
 export const viewColumns = { ...conversationColumns, spent: spentOf.as("spent") };
 
-type ViewRow = ConversationRow & { readonly spent: SpentView };
+type ViewRow = ConversationRow & { readonly spent: SpentView | null };
 
 /** One conversation, sub-agents included; null when there is none. */
 export async function getConversation(db: Database, id: string): Promise<ConversationView | null> {

@@ -4,8 +4,9 @@ import type { Conversation } from "../client/index.ts";
 import { costInWords, limitInWords, nearLimit, spentInWords } from "../client/spending.ts";
 import { useSession } from "./session.tsx";
 
-/** In the state line. */
+/** In the state line. A sub-agent has none: what it spends counts with its parent. */
 export function Cost({ conversation: { spent } }: { readonly conversation: Conversation }) {
+  if (spent === null) return null;
   return (
     <span className="cost" title={`${spentInWords(spent)}, with its sub-agents`}>
       {costInWords(spent)}
@@ -52,10 +53,13 @@ function useReport(tokens: number): Report | null {
   return report;
 }
 
-export function SpendingWarning({ conversation }: { readonly conversation: Conversation }) {
-  const { spent, parentId } = conversation;
+export function SpendingWarning({ conversation: { spent } }: { readonly conversation: Conversation }) {
+  return spent === null ? null : <Warning spent={spent} />;
+}
+
+function Warning({ spent }: { readonly spent: NonNullable<Conversation["spent"]> }) {
   const report = useReport(spent.tokens);
-  if (report === null || parentId !== null) return null;
+  if (report === null) return null;
   const own = nearLimit(spent, report.conversation.limit);
   const day = nearLimit(report.day.spent, report.day.limit);
   if (own === null && day === null) return null;

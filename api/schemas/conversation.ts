@@ -66,7 +66,9 @@ export const conversation = answer<ConversationView>(
       queue: z.array(queuedMessage),
       queueHeld,
       usage,
-      spent,
+      spent: spent.nullable().openapi({
+        description: "With its sub-agents. null: it is one, and its parent's `spent` includes it.",
+      }),
       parentId: z.string().nullable(),
       continuedFrom: z.string().nullable(),
       continuedTo: z.array(z.string()),

@@ -38,10 +38,8 @@ export const eventData = {
     person: z.string().optional().openapi({ description: "Who approved: the name of the token." }),
   }),
   "queue.changed": z.object({ queue: z.array(queuedMessage), queueHeld }),
-  "usage.changed": z.object({
-    usage,
-    spent: spent.optional().openapi({ description: "Left out where nothing was spent with it." }),
-  }),
+  "usage.changed": z.object({ usage }),
+  "spending.changed": spent,
   "context.warned": z.object({ contextRatio: z.number(), actions }),
   "context.exhausted": z.object({ summary: z.string(), source: summarySource, actions }),
   "llm.retry_scheduled": z.object({

@@ -18,8 +18,9 @@ CREATE INDEX "spending_day" ON "spending" USING btree ("day");
 --      charges: [{ number, day, inputTokens, …, nanodollars }], of the revisions by their number,
 --      sums: { conversation: boolean, day: "YYYY-MM-DD" | null }, what the claimant wants to know before it asks a model
 --
--- Charges are added to `spending` with the revision that has them: exactly once, whoever repeats the commit. If the claim
--- is granted, the answer has the sums.
+-- Charges are added to `spending` with the revision that has them: exactly once, whoever repeats the commit. The event
+-- `spending.changed` tells the new sum, in the stream of the parent for a sub-agent. If the claim is granted, the answer
+-- has the sums.
 CREATE OR REPLACE FUNCTION commit_revisions(p jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   r conversations%ROWTYPE;
@@ -42,9 +43,19 @@ DECLARE
   new_messages jsonb;
   root text;
   spent jsonb;
+  parent conversations%ROWTYPE;
   wanted constant jsonb := p -> 'sums';
   sums jsonb;
 BEGIN
+  -- A sub-agent's charges are told in its parent's stream. The parent's row is locked first, as archiving does it: no two
+  -- commits of a family wait for each other in a circle.
+  IF p -> 'charges' <> '[]' THEN
+    PERFORM FROM conversations
+    WHERE id = coalesce(
+      (SELECT parent_conversation_id FROM conversations WHERE id = p ->> 'id'), create_input ->> 'parentId')
+    FOR NO KEY UPDATE;
+  END IF;
+
   LOOP
     -- NO KEY: commits of one conversation wait for each other, but a sub-agent's foreign key does not wait for them.
     SELECT * INTO r FROM conversations WHERE id = p ->> 'id' FOR NO KEY UPDATE;
@@ -124,7 +135,7 @@ BEGIN
 
   IF last_revision > r.revision THEN
     -- Archiving and un-archiving apply to the sub-agents, too. They do not touch the sub-agents' own revisions. This
-    -- comes before the charges: a sub-agent locks its own row first, and then those of the charges.
+    -- comes before the charges: everyone locks conversations first, and then the rows of charges.
     IF new_archived IS NOT NULL THEN
       FOR child IN
         UPDATE conversations SET archived = new_archived, last_event = last_event + 1, updated_at = last_at
@@ -160,10 +171,22 @@ BEGIN
         cache_creation_tokens = s.cache_creation_tokens + excluded.cache_creation_tokens,
         nanodollars = s.nanodollars + excluded.nanodollars,
         unpriced_requests = s.unpriced_requests + excluded.unpriced_requests;
-      SELECT jsonb_build_object('spent', jsonb_build_object(
+      SELECT jsonb_build_object(
         'tokens', sum(input_tokens + output_tokens + cache_read_tokens + cache_creation_tokens),
-        'dollars', CASE WHEN sum(unpriced_requests) = 0 THEN sum(nanodollars) / 1e9 END))
+        'dollars', CASE WHEN sum(unpriced_requests) = 0 THEN sum(nanodollars) / 1e9 END)
       INTO spent FROM spending WHERE conversation_id = root;
+    END IF;
+    -- Before the events of the revisions: a client that ends with a state has the cost of what led to it.
+    IF spent IS NOT NULL AND root = r.id THEN
+      r.last_event := r.last_event + 1;
+      INSERT INTO events (conversation_id, number, name, data, created_at)
+      VALUES (r.id, r.last_event, 'spending.changed', spent, last_at);
+    ELSIF spent IS NOT NULL THEN
+      UPDATE conversations SET last_event = last_event + 1 WHERE id = root RETURNING * INTO parent;
+      INSERT INTO events (conversation_id, number, name, data, created_at)
+      VALUES (root, parent.last_event, 'spending.changed', spent, last_at);
+      PERFORM pg_notify('bedrock_commits', jsonb_build_object(
+        'c', root, 's', parent.revision, 'e', parent.last_event, 'parent', NULL)::text);
     END IF;
 
     FOR entry IN SELECT value FROM jsonb_array_elements(p -> 'revisions') LOOP
@@ -178,10 +201,7 @@ BEGIN
 
       INSERT INTO events (conversation_id, number, name, data, message_id, created_at)
       SELECT
-        r.id, r.last_event + e.place, e.value ->> 'name',
-        CASE WHEN e.value ->> 'name' = 'usage.changed' AND spent IS NOT NULL
-          THEN (e.value -> 'data') || spent ELSE e.value -> 'data' END,
-        e.value ->> 'messageId',
+        r.id, r.last_event + e.place, e.value ->> 'name', e.value -> 'data', e.value ->> 'messageId',
         (entry ->> 'at')::timestamptz
       FROM jsonb_array_elements(entry -> 'events') WITH ORDINALITY AS e (value, place);
       r.last_event := r.last_event + jsonb_array_length(entry -> 'events');

@@ -646,8 +646,9 @@ test("the context warning is sent once, with its numbers", async () => {
   expect([contextUsed, contextRatio, warning]).toEqual([850_001, 850_001 / Number(contextWindow), true]);
   const warned = events.received.filter((event) => event.name === "context.warned");
   expect(warned.map((event) => event.data)).toMatchObject([{ contextRatio }]);
-  const changes = events.received.filter((event) => event.name === "usage.changed");
-  expect(changes.at(-1)?.data).toEqual({ usage, spent });
+  const last = (name: string) => events.received.findLast((event) => event.name === name)?.data;
+  expect(last("usage.changed")).toEqual({ usage });
+  expect(last("spending.changed")).toEqual(spent);
 });
 
 test("an unknown model is accepted, with the smallest known window", async () => {

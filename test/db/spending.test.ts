@@ -30,6 +30,12 @@ let days = 0;
 const newDay = (): string => dayOf(new Date(Date.UTC(2027, 0, ++days)));
 const noonOf = (day: string): string => `${day}T12:00:00.000Z`;
 
+/** What clients of a conversation were told of what it has spent. */
+async function toldOf(db: Database, id: string): Promise<readonly unknown[]> {
+  const events = await readEvents(db, id, 0, 1_000);
+  return events.filter(({ name }) => name === "spending.changed").map(({ data }) => data);
+}
+
 async function charged(db: Database, id: string, head: Revision, at: string, charges: readonly Charge[]) {
   const [next] = chain([{ at, charges }], head);
   if (next === undefined) throw new Error("a chain of one has a head");
@@ -84,7 +90,7 @@ describe("a charge", () => {
     expect((await readSums(db, id, "2027-01-01")).day.nanodollars).toBeGreaterThanOrEqual(20);
   });
 
-  test("of a sub-agent counts for its parent, and is shown at both; by the model of each", async () => {
+  test("of a sub-agent counts for its parent, and is shown and told there; by the model of each", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
     const child = await createConversation(
@@ -96,8 +102,13 @@ describe("a charge", () => {
     await charged(db, id, head, noonOf(day), [charge(2_000_000_000)]);
     await charged(db, child.id, child.head, noonOf(day), [charge(500_000_000)]);
     expect((await readSums(db, child.id, day)).conversation).toEqual(known(20, 2_500_000_000));
-    for (const each of [id, child.id])
-      expect((await getConversation(db, each))?.spent).toEqual({ tokens: 20, dollars: 2.5 });
+    expect((await getConversation(db, id))?.spent).toEqual({ tokens: 20, dollars: 2.5 });
+    expect((await getConversation(db, child.id))?.spent).toBeNull();
+    expect(await toldOf(db, id)).toEqual([
+      { tokens: 10, dollars: 2 },
+      { tokens: 20, dollars: 2.5 },
+    ]);
+    expect(await toldOf(db, child.id)).toEqual([]);
     const rows = await db.sql`
       select model, nanodollars from spending where conversation_id = ${id} order by model`;
     expect(rows).toEqual([
@@ -127,18 +138,16 @@ describe("a charge", () => {
     expect(conversation).toEqual(known(1e12 + 1, 0));
   });
 
-  test("reaches clients with the usage that it comes with; what is not charged leaves the event as it is", async () => {
+  test("is told once to clients, before what came with it; a commit without one tells nothing of it", async () => {
     const db = await testDatabase();
     const { id, head } = await createConversation(db);
-    const usage = viewUsage(valueWith({}).usage);
-    const notices = [{ name: "usage.changed", data: { usage } }] as const;
-    await commit(db, id, chain([{ notices, charges: [charge(250_000_000)] }, { notices }], head));
-    await commit(db, id, []);
+    const notices = [{ name: "usage.changed", data: { usage: viewUsage(valueWith({}).usage) } }] as const;
+    const revisions = chain([{ notices, charges: [charge(250_000_000)] }, { notices }], head);
+    await commit(db, id, revisions);
+    await commit(db, id, revisions);
     const told = await readEvents(db, id, 0, 10);
-    expect(told.map(({ data }) => data)).toEqual([
-      { usage, spent: { tokens: 10, dollars: 0.25 } },
-      { usage, spent: { tokens: 10, dollars: 0.25 } },
-    ]);
+    expect(told.map(({ name }) => name)).toEqual(["spending.changed", "usage.changed", "usage.changed"]);
+    expect(told[0]?.data).toEqual({ tokens: 10, dollars: 0.25 });
   });
 });
 
@@ -235,6 +244,9 @@ describe("commits at the same time", () => {
     };
     await Promise.all([write(parent, true), ...children.map((child) => write(child, false))]);
     expect((await readSums(db, parent.id, day)).conversation).toEqual(known(9 * 20 * 10, 180));
+    // Each is told once, in the order of the sums.
+    const sums = Array.from({ length: 180 }, (_, n) => ({ tokens: (n + 1) * 10, dollars: (n + 1) / 1e9 }));
+    expect(await toldOf(db, parent.id)).toEqual(sums);
   });
 });
 
