@@ -70,6 +70,8 @@ export type Config = {
   readonly restartPolicy: RestartPolicy;
   /** `npm start` serves Temporal's Web UI, behind the checks of the API. */
   readonly temporalUi: boolean;
+  /** Where the Web UI answers that `api/temporal-ui/main.ts` guards, without a path; null: nowhere. */
+  readonly temporalUiAddress: string | null;
   /** The task queue of conversations; every process of one installation has the same. */
   readonly taskQueue: string;
   /** Of a worker: the host whose tools it runs, the queue `tools:<toolHost>`. Of the API: that of new conversations. */
@@ -165,6 +167,7 @@ export function loadConfig(env: Env): Config {
     dataDir: e.DATA_DIR === undefined ? defaultDataDir(env) : resolve(e.DATA_DIR),
     restartPolicy: e.RESTART_POLICY,
     temporalUi: e.TEMPORAL_UI,
+    temporalUiAddress: e.TEMPORAL_UI_ADDRESS === undefined ? null : new URL(e.TEMPORAL_UI_ADDRESS).origin,
     taskQueue: e.TASK_QUEUE,
     toolHost,
     toolHosts: [...new Set([toolHost, ...e.TOOL_HOSTS])],
@@ -367,6 +370,7 @@ const schema = z.object({
     .enum(["idle", "resume"], { error: sentence("RESTART_POLICY", "idle or resume") })
     .default("idle"),
   TEMPORAL_UI: boolean("TEMPORAL_UI").default(false),
+  TEMPORAL_UI_ADDRESS: url("TEMPORAL_UI_ADDRESS", /^https?$/, "an http(s) address").optional(),
   TITLES_IN_TEMPORAL: boolean("TITLES_IN_TEMPORAL").default(true),
   TASK_QUEUE: name("TASK_QUEUE").default(CONVERSATIONS_QUEUE),
   TOOL_HOST: name("TOOL_HOST").optional(),

@@ -21,6 +21,7 @@ const PROGRAMS = [
   "local/main.ts",
   "local/scripted/main.ts",
   "api/main.ts",
+  "api/temporal-ui/main.ts",
   "cli/main.ts",
   "db/main.ts",
   "worker.ts",

@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import { createAccess } from "../api/access/access.ts";
+import { serveUi } from "../api/temporal-ui/serve.ts";
 import type { Listening } from "../api/serve.ts";
 import type { Config } from "../config.ts";
 import { migrate } from "../db/migrate.ts";
@@ -29,7 +30,7 @@ import { sendRestarted, stillAtWork, type Announced } from "./restart.ts";
 import { sentenceOf, StartError } from "./start-error.ts";
 import { ensureTemporalBinary } from "./temporal/find.ts";
 import { waitForTemporal } from "./temporal/server.ts";
-import { codecOf, hiddenAddress, serveUi } from "./temporal/ui.ts";
+import { codecOf, hiddenAddress, UI_HOST } from "./temporal/hidden-ui.ts";
 
 export type System = {
   /**
@@ -103,7 +104,12 @@ export function createSystem(given: Config, say: (line: string) => void): System
     if (behind !== null) {
       const access = createAccess({ ...given, say, closing: interrupted.signal });
       const { temporalNamespace } = given;
-      ui = await serveUi({ behind, port: ports.temporalUi, access, payloadKeys, temporalNamespace, say });
+      ui = await serveUi({
+        behind: `http://${behind.ip}:${behind.port}`,
+        ...{ host: UI_HOST, port: ports.temporalUi },
+        ...{ access, payloadKeys, temporalNamespace },
+        report: (id, error) => say(`Temporal Web UI: error ${id}: ${sentenceOf(error)}`),
+      });
     }
     return `127.0.0.1:${ports.temporal}`;
   };

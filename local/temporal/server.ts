@@ -10,7 +10,7 @@ import { dyingWithParent } from "../die-with-parent.ts";
 import { freePort } from "../ports.ts";
 import { sentenceOf, StartError } from "../start-error.ts";
 import { SEARCH_ATTRIBUTES } from "../../protocol/search-attributes.ts";
-import type { UiAddress } from "./ui.ts";
+import type { UiAddress } from "./hidden-ui.ts";
 
 /** Each shard's queues are read 20 times a second by default, and the development server has one shard. */
 const POLLS_PER_SECOND = 2000;

@@ -96,6 +96,25 @@ test("a denial keeps the mode; one that is made elsewhere takes the question bac
   expect(await second).toEqual({ stopReason: "end_turn" });
 });
 
+test("where an approval needs a token that the editor does not have, it is told so; the question stands, and is answered elsewhere", async () => {
+  const guarded = startApiOn(system, { apiToken: "of-the-owner", anonymousRole: "talk" });
+  const editor = await openEditor({ BEDROCK_URL: (await serveApi(guarded)).url });
+  const id = await begin(editor);
+  const ended = prompt(editor, id, `Go. ${script(asks(), say(text("Thanks.")))}`);
+  await eventually(() => expect(editor.questions).toHaveLength(1));
+  editor.questions[0]?.answer("approve");
+  await eventually(() => expect(editor.said()).toContain(`in a terminal: bedrock approve ${id}`));
+  expect(editor.said()).toMatch(/I ask\.Not decided: .*approve/);
+  expect(await person.conversation(id)).toMatchObject({
+    mode: "restricted",
+    state: { kind: "awaiting_mode_approval" },
+  });
+  const { state } = (await person.conversation(id)) as { state: { toolCall: { id: string } } };
+  await person.order("POST", at(id, "/approval"), { decision: "approve", toolCallId: state.toolCall.id });
+  expect(await ended).toEqual({ stopReason: "end_turn" });
+  expect(editor.updates("current_mode_update")).toMatchObject([{ currentModeId: "unrestricted" }]);
+});
+
 test("cancel stops the process tree, and the prompt ends as cancelled", async () => {
   const editor = await open();
   const id = await begin(editor);

@@ -212,6 +212,28 @@ test("a denial is one, and a decision that comes too late says so", async () => 
   expect(late.error?.message).toContain("no_pending_approval");
 });
 
+test("a page without a token that may approve is told which role it needs, and the question stands", async () => {
+  const guarded = await serveApi(startApiOn(system, { apiToken: "of-the-owner", anonymousRole: "talk" }));
+  const chat = new Chat(newId(), { url: guarded.url });
+  await chat.sendMessage({ text: `Go. ${script(asks(), say(text("Then not.")))}` });
+  const call = chat.tool("request_mode_upgrade");
+  const id = call?.type === "dynamic-tool" ? (call.approval?.id ?? "") : "";
+  const another = new Chat(chat.id, { url: guarded.url, messages: chat.messages });
+  await chat.addToolApprovalResponse({ id, approved: true });
+  await vi.waitFor(() => expect(chat.status).toBe("error"), 10_000);
+  expect(JSON.parse(chat.error?.message ?? "")).toMatchObject({
+    code: "forbidden_role",
+    ...{ needed: "approve", role: "talk" },
+  });
+  expect(await person.conversation(chat.id)).toMatchObject({
+    mode: "restricted",
+    state: { kind: "awaiting_mode_approval" },
+  });
+  // To deny gives no rights.
+  await another.addToolApprovalResponse({ id, approved: false });
+  await shows(another, "Then not.");
+});
+
 test("stop kills the process tree; a page without the product's fetch only stops looking", async () => {
   const { command, file } = longCommand(system.cwd);
   const id = newId();

@@ -7,8 +7,9 @@ import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { chromium } from "playwright-core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createAccess } from "../../api/access/access.ts";
+import { serveUi } from "../../api/temporal-ui/serve.ts";
 import { freePort } from "../../local/ports.ts";
-import { serveUi } from "../../local/temporal/ui.ts";
+
 import { digestOfToken, type Role } from "../../protocol/access.ts";
 import { portsOf } from "../support/ports.ts";
 import { familyOf } from "../support/processes.ts";
@@ -131,14 +132,14 @@ async function guarded(
   const end = () => new Promise((resolve) => behind.close(resolve));
   const said: string[] = [];
   const ui = await serveUi({
-    ...{ behind: { ip: "127.0.0.1", port }, port: await freePort() },
+    ...{ behind: `http://127.0.0.1:${port}`, host: "127.0.0.1", port: await freePort() },
     ...{ payloadKeys: [KEY], temporalNamespace: "default" },
     access: createAccess({
       ownerTokenDigest: apiToken === null ? null : digestOfToken(apiToken),
       ...{ apiTokensFile: null, anonymousRole, closing: new AbortController().signal },
       say: (line) => said.push(line),
     }),
-    say: (line: string) => said.push(line),
+    report: (id) => said.push(id),
   });
   onTestFinished(async () => {
     await ui.close(0);

@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { ConfigError, loadServiceConfig, secretsOf } from "../../config.ts";
 import { createLog, type LogOptions } from "../../observability/log.ts";
+import type { LogLevel } from "../../observability/log-settings.ts";
 import { readable } from "../../observability/readable.ts";
+import { sdkLogging } from "../../worker/telemetry.ts";
 import { problemOf, startApi } from "../api/support.ts";
 
 function captured(options: Partial<LogOptions> = {}) {
@@ -31,6 +33,26 @@ const SECRETS = {
   OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20canary-collector",
 };
 const COLLECTOR = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318" };
+
+test("what Temporal's SDK and workflows say comes into the log, under our names; only warnings unless all is wanted", () => {
+  const error = new Error("It did not work.");
+  const ids = { workflowId: "a-conversation", runId: "a-run", namespace: "default" };
+  const say = (level: LogLevel) => {
+    const { log, events } = captured({ level });
+    const { logger } = sdkLogging(log);
+    logger?.info("Worker state changed", { sdkComponent: "worker" });
+    logger?.warn("Slow", ids);
+    logger?.error("Failed", { ...ids, error });
+    logger?.warn("No workflows registered");
+    return events();
+  };
+  expect(say("info")).toMatchObject([
+    { level: "warn", msg: "Slow", conversation: "a-conversation", run: "a-run" },
+    { level: "error", msg: "Failed", err: { message: "It did not work." } },
+  ]);
+  expect(say("info")[0]).not.toHaveProperty("namespace");
+  expect(say("debug").map(({ msg }) => msg)).toEqual(["Worker state changed", "Slow", "Failed"]);
+});
 
 test("no secret setting comes into the log, in whatever field, in whatever error", () => {
   const secrets = secretsOf(loadServiceConfig({ ...SECRETS, ...COLLECTOR, TEMPORAL_ADDRESS: "127.0.0.1:1" }));

@@ -28,7 +28,11 @@ export type Service = {
   readonly volumes?: readonly { readonly source: string; readonly target: string }[];
   readonly tmpfs?: readonly string[];
   readonly networks?: Readonly<Record<string, unknown>>;
-  readonly ports?: readonly { readonly host_ip?: string; readonly target: number }[];
+  readonly ports?: readonly {
+    readonly host_ip?: string;
+    readonly published?: string;
+    readonly target: number;
+  }[];
   readonly healthcheck?: { readonly test: readonly string[] };
   readonly read_only?: boolean;
   readonly cap_drop?: readonly string[];

@@ -1,9 +1,9 @@
 /** docker-compose.yml is valid, has no default secret, and gives each part what it needs and no more. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { loadServiceConfig, WORKER_ROLES } from "../../config.ts";
+import { loadConfig, loadServiceConfig, WORKER_ROLES } from "../../config.ts";
 import { canCheckCompose, readComposeProject, SET, type Project, type Service } from "./compose-project.ts";
 
-const OURS = ["api", "worker", "tools", "migrate"];
+const OURS = ["api", "worker", "tools", "migrate", "temporal-ui"];
 
 const canCheck = canCheckCompose();
 if (!canCheck) console.warn("SKIPPED, docker-compose.yml: its check needs Go 1.21.");
@@ -56,14 +56,14 @@ describe.skipIf(!canCheck)("docker-compose.yml", () => {
     }
   });
 
-  test("only the worker that asks the model has the provider's key, only the API has its token, and only tools the files", () => {
+  test("only the worker that asks the model has the provider's key, only who checks it the token, and only tools the files", () => {
     const having = (secret: string) =>
       all().flatMap(([name, { secrets = [] }]) =>
         secrets.some(({ source }) => source === secret) ? [name] : [],
       );
     expect(having("anthropic-api-key")).toEqual(["worker"]);
-    expect(having("api-token")).toEqual(["api"]);
-    expect(having("payload-key").sort()).toEqual(["api", "tools", "worker"]);
+    expect(having("api-token")).toEqual(["api", "temporal-ui"]);
+    expect(having("payload-key").sort()).toEqual(["api", "temporal-ui", "tools", "worker"]);
     const mounts = all().filter(([, { volumes }]) => volumes?.some(({ target }) => target === "/workspace"));
     expect(mounts.map(([name]) => name)).toEqual(["tools"]);
   });
@@ -91,8 +91,29 @@ describe.skipIf(!canCheck)("docker-compose.yml", () => {
       expect(of(name)).toMatchObject({ read_only: true, cap_drop: ["ALL"], image: "bedrock" });
       expect(of(name).security_opt).toContain("no-new-privileges:true");
     }
-    const networks = ["api", "worker", "tools"].flatMap((name) => Object.keys(of(name).networks ?? {}));
-    expect(new Set(networks).size).toBe(3);
+    const parts = ["api", "worker", "tools", "temporal-ui"];
+    const networks = parts.flatMap((name) => Object.keys(of(name).networks ?? {}));
+    expect(new Set(networks).size).toBe(4);
+  });
+
+  test("Temporal's Web UI is reached by its guard alone, on whose port its page asks for payloads in clear", () => {
+    const guard = of("temporal-ui");
+    const behind = Object.entries(project.services).filter(([, { image }]) =>
+      image.startsWith("temporalio/ui:"),
+    );
+    expect(behind.map(([, { ports }]) => ports)).toEqual([undefined]);
+    const [[name, ui] = ["", guard]] = behind;
+    const config = loadConfig(settingsOf(project, guard));
+    expect(config.temporalUiAddress).toBe(`http://${name}:8080`);
+    const published = guard.ports?.map(
+      ({ host_ip, published, target }) => `http://${host_ip}:${published} ${target}`,
+    );
+    expect(published).toEqual([`http://127.0.0.1:${config.port} ${config.port}`]);
+    expect(ui.environment?.["TEMPORAL_CODEC_ENDPOINT"]).toBe(`http://127.0.0.1:${config.port}/api/codec`);
+    // No command of an agent runs where the UI can be reached.
+    expect(
+      Object.keys(ui.networks ?? {}).filter((network) => network in (of("tools").networks ?? {})),
+    ).toEqual([]);
   });
 
   test("only loopback addresses of the machine are published", () => {

@@ -3,7 +3,9 @@
  * engine: as the user, with the files, and with the rights that they ask for.
  */
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { chown, copyFile, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -250,6 +252,37 @@ describe.skipIf(!canPlay)("containers", () => {
       }
     });
   });
+
+  test("the guard of Temporal's Web UI gets ready, and lets nobody through without the token", async () => {
+    const asked: string[] = [];
+    // In place of another maker's image.
+    const ui = createServer(({ url = "" }, response) => {
+      asked.push(url);
+      response.end("the UI");
+    });
+    const host = await makeHost();
+    defer(host.remove);
+    ui.listen(8080, host.gateway);
+    await once(ui, "listening");
+    defer(() => new Promise((resolve) => ui.close(resolve)));
+    const place = { network: host.under, names: { "temporal-ui-behind": host.gateway } };
+    const guard = containerOf(project, "temporal-ui", {});
+    const container = startContainer(image, guard, place);
+    defer(async () => {
+      container.kill();
+      await container.exited;
+    });
+    const [, ...check] = project.services["temporal-ui"]?.healthcheck?.test ?? [];
+    await until(async () => (await startContainer(image, { ...guard, command: check }, place).exited) === 0);
+    const ask = (headers: Record<string, string>) => fetch(`http://${host.address}:8233/page`, { headers });
+    expect((await ask({})).status).toBe(401);
+    expect(asked).toEqual([]);
+    const basic = Buffer.from(`anybody:${SET["API_TOKEN"]}`).toString("base64");
+    expect(await (await ask({ authorization: `Basic ${basic}` })).text()).toBe("the UI");
+    expect(asked).toEqual(["/page"]);
+    container.stop();
+    expect(await container.exited).toBe(0);
+  }, 120_000);
 
   test("the command for Temporal's namespace finds the one that is there", async () => {
     const { command, environment } = project.services["temporal-namespace"] ?? {};

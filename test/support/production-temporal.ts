@@ -19,7 +19,7 @@ import { buildTemporal, type PROGRAMS } from "../../local/temporal/build.ts";
 import { cacheFolder } from "../../local/temporal/find.ts";
 import { platformName, RELEASE } from "../../local/temporal/release.ts";
 import { waitForTemporal } from "../../local/temporal/server.ts";
-import { hiddenAddress } from "../../local/temporal/ui.ts";
+import { hiddenAddress } from "../../local/temporal/hidden-ui.ts";
 
 const run = promisify(execFile);
 const COMPOSE = join(import.meta.dirname, "..", "..", "docker-compose.yml");

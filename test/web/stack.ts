@@ -7,6 +7,7 @@ import { expect } from "vitest";
 import { readPage, type PageFile } from "../../api/page-files.ts";
 import { serve } from "../../api/serve.ts";
 import { Models } from "../../llm/models.ts";
+import type { Role } from "../../protocol/access.ts";
 import { NO_LIMITS, type SpendingLimits } from "../../protocol/spending.ts";
 import { buildPage } from "../../local/build-web.mjs";
 import { startApiOn, type TestApi } from "../api/support.ts";
@@ -33,6 +34,8 @@ export type Stack = {
 export type StackOptions = SystemOptions & {
   /** null, the default: no token is required. */
   readonly apiToken?: string | null;
+  /** What callers without the token may do; nothing unless given. */
+  readonly anonymousRole?: Role;
   /** The address that the API says it listens on; 127.0.0.1 unless given. One on all addresses serves any name. */
   readonly host?: string;
   /** Milliseconds between the heartbeats of streams; the API's own unless given. */
@@ -57,6 +60,7 @@ export function testWithStack(options: StackOptions = {}) {
 
 async function startStack({
   apiToken = null,
+  anonymousRole,
   host = "127.0.0.1",
   heartbeatMs,
   spendingLimits = NO_LIMITS,
@@ -73,6 +77,7 @@ async function startStack({
     const api = startApiOn(system, {
       ...{ apiToken, host, page: files, scripted, defaultModel, spendingLimits },
       ...(heartbeatMs === undefined ? {} : { heartbeatMs }),
+      ...(anonymousRole === undefined ? {} : { anonymousRole }),
       models: () => Promise.resolve(models),
     });
     const listening = await serve(
