@@ -13,6 +13,7 @@ import { draw } from "./load/plot.ts";
 import { onProduction } from "./load/production.ts";
 import { rate, type Rate } from "./load/rates.ts";
 import { streams } from "./load/streams.ts";
+import { loadOfHost } from "./load/tool-host.ts";
 import { difference, dividedBy, listed, total, type ByProcess } from "./processes.ts";
 import { run, type LonePart, type Part } from "./run.ts";
 import { fitLine, quantile, spread, type Row } from "./stats.ts";
@@ -175,6 +176,23 @@ const long: Part = async function* (product, dir) {
   });
 };
 
+const hosts: Part = async function* (product, dir) {
+  for (const running of [50, 150]) {
+    const found = await loadOfHost(product, dir, { running, calls: 10 });
+    const what = `a tool host, ${running} conversations with a call each`;
+    yield {
+      what: `${what}: memory of a call that runs`,
+      figures: `${(found.perRunning / MIB).toFixed(1)} MiB, beside ${(found.idle / MIB).toFixed(0)} MiB at rest`,
+      ...{ goal: "", compared: found.perRunning },
+    };
+    yield {
+      what: `${what}: processor time of a call`,
+      figures: `${found.processor.toFixed(1)} ms, ${found.callsPerSecond.toFixed(0)} calls a second`,
+      ...{ goal: "", compared: found.processor },
+    };
+  }
+};
+
 function picture(name: string, plot: Parameters<typeof draw>[0]): void {
   mkdirSync(PLOTS, { recursive: true });
   draw(plot, join(PLOTS, `${name}.svg`));
@@ -187,6 +205,7 @@ await run(
     ["long", long],
     ["clients", clients],
     ["resting", resting],
+    ["hosts", hosts],
   ]),
   new Map([
     ["production", production],

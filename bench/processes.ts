@@ -44,13 +44,13 @@ function mapped<T>(figure: (name: ProcessName) => T): Readonly<Record<ProcessNam
 }
 
 /** 0 for a process that has ended. */
-function proportionalBytes(pid: number): number {
+export function proportionalBytes(pid: number): number {
   const [, kibibytes = "0"] = /^Pss:\s+(\d+) kB$/m.exec(textOf(`/proc/${pid}/smaps_rollup`)) ?? [];
   return Number(kibibytes) * 1024;
 }
 
 /** Its own, and that of its children that have ended. */
-function processorMs(pid: number): number {
+export function processorMs(pid: number): number {
   const stat = textOf(`/proc/${pid}/stat`);
   // After the name, which may hold anything, comes the third field.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

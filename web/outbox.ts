@@ -86,6 +86,14 @@ export function send(
   return box.turn;
 }
 
+/** Resolves when what is on its way to the server has arrived, at once if nothing is, and at the latest after this time. */
+export function arrived(conversationId: string, withinMs: number): Promise<void> {
+  const isEmpty = sendingOf(conversationId).every(({ problem }) => problem !== null);
+  if (isEmpty) return Promise.resolve();
+  const late = new Promise<void>((resolve) => setTimeout(resolve, withinMs));
+  return Promise.race([boxOf(conversationId).turn, late]);
+}
+
 async function deliver(
   calls: Calls,
   conversationId: string,

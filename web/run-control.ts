@@ -5,8 +5,12 @@
 import { useMemo, useState } from "react";
 import { phaseOf } from "../client/phase.ts";
 import type { LoadedConversation } from "../client/index.ts";
+import { arrived } from "./outbox.ts";
 import { useSession } from "./session.tsx";
 import { tellError } from "./toasts.tsx";
+
+/** Milliseconds that a Stop gives to a message that was sent before it: if it overtook it, that would begin a run. */
+const OVERTAKEN_MS = 250;
 
 export type Stopping = {
   /** The person has pressed Stop, and the work goes on for now. */
@@ -32,13 +36,17 @@ export function useStop(model: LoadedConversation | null): Stopping {
       stop: () => {
         if (!isBusy || isStopping) return;
         setPressed(true);
-        // A person who presses Stop means it: nothing that waits starts by itself.
-        persist((routes) =>
-          routes.conversations[":id"].cancel.$post({ param: { id }, json: { queue: "hold" } }),
-        ).catch((error: unknown) => {
-          setPressed(false);
-          tellError(error);
-        });
+        // A person who presses Stop means it: nothing that waits starts by itself, nor what is on its way.
+        arrived(id, OVERTAKEN_MS)
+          .then(() =>
+            persist((routes) =>
+              routes.conversations[":id"].cancel.$post({ param: { id }, json: { queue: "hold" } }),
+            ),
+          )
+          .catch((error: unknown) => {
+            setPressed(false);
+            tellError(error);
+          });
       },
     }),
     [persist, id, isBusy, isStopping],

@@ -13,7 +13,9 @@ import { promisify } from "node:util";
 import type { Client } from "@temporalio/client";
 import { inject } from "vitest";
 import { Sources, type Edit } from "../../chaos/sources.ts";
+import { startTemporal } from "../../local/temporal/server.ts";
 import type * as Bundle from "../../worker/bundle.ts";
+import { startSystem } from "../support/system.ts";
 import type { WorkerProcess } from "../support/worker-process.ts";
 
 export const ROOT = join(import.meta.dirname, "..", "..");
@@ -122,6 +124,26 @@ export async function operatorWith(env: NodeJS.ProcessEnv, defer: Defer): Promis
       return { pid, signal: (signal) => void child.kill(signal), exited, output: () => output };
     },
   };
+}
+
+/**
+ * A system without workers, and its operator. It has a Temporal server of its own, where the names of the page are free.
+ *
+ * @param env settings of the system beside those of its servers
+ */
+export async function startSystemToUpgrade(env: NodeJS.ProcessEnv = {}) {
+  const temporal = await startTemporal({ binary: inject("temporalBinary") });
+  const system = await startSystem({ workers: 0, env: { TEMPORAL_ADDRESS: temporal.address, ...env } });
+  const { config, model, defer } = system;
+  defer(() => temporal.stop());
+  const settings = {
+    DATABASE_URL: config.databaseUrl,
+    TEMPORAL_ADDRESS: config.temporalAddress,
+    TASK_QUEUE: config.taskQueue,
+    ANTHROPIC_API_KEY: "test-key",
+    ANTHROPIC_BASE_URL: model.url,
+  };
+  return { system, operator: await operatorWith(settings, defer) };
 }
 
 /** The builds that have run the conversation, in their order, each run once. */

@@ -90,8 +90,8 @@ describe.skipIf(!isTeamPossible)("several hosts", () => {
       const host = team.hosts[seconds === 5 ? 0 : 1];
       const other = team.hosts[seconds === 5 ? 1 : 0];
       const file = `${team.cwd}/beats-${seconds}`;
-      const beat = `echo begun; while :; do date +%s%3N > ${file}; sleep 0.02; done`;
-      const after = toolCall("bash", { command: `cat ${file}` });
+      const beat = `echo begun; while :; do date +%s%3N >> ${file}; sleep 0.02; done`;
+      const after = toolCall("bash", { command: `tail -n 1 ${file}` });
       const [id, neighbour] = await Promise.all([
         begin(host, say(toolCall("bash", { command: beat })), say(after), say("Done.")),
         begin(other, say(toolCall("bash", { command: "echo here" })), say("Done.")),

@@ -5,37 +5,22 @@
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, describe, expect, inject, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { say, toolCall } from "../../local/scripted/script.ts";
-import { startTemporal } from "../../local/temporal/server.ts";
 import { at, Person } from "../api/person.ts";
 import { problemOf, startApiOn } from "../api/support.ts";
 import { spawning } from "../support/family.ts";
-import { startSystem } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
 import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
-import { buildsOf, makeNextRelease, operatorWith, page, ROOT } from "./release.ts";
+import { buildsOf, makeNextRelease, page, ROOT, startSystemToUpgrade } from "./release.ts";
 
 /** For more than a minute the API takes a worker that is gone for one that may come back. */
 const SLOW = 240_000;
 
-// A server of its own, where the names of the page are free.
-const temporal = await startTemporal({ binary: inject("temporalBinary") });
-const system = await startSystem({ workers: 0, env: { TEMPORAL_ADDRESS: temporal.address } });
-const { config, cwd, model, defer } = system;
-defer(() => temporal.stop());
+const { system, operator } = await startSystemToUpgrade();
+const { cwd, model, defer } = system;
 const requests = startApiOn(system);
 const person = new Person(requests, cwd);
-const operator = await operatorWith(
-  {
-    DATABASE_URL: config.databaseUrl,
-    TEMPORAL_ADDRESS: config.temporalAddress,
-    TASK_QUEUE: config.taskQueue,
-    ANTHROPIC_API_KEY: "test-key",
-    ANTHROPIC_BASE_URL: model.url,
-  },
-  defer,
-);
 const next = await makeNextRelease(defer);
 
 const command = (text: string) => say(toolCall("bash", { command: text }));

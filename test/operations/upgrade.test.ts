@@ -8,15 +8,21 @@ import { type InjectedSinks, Worker } from "@temporalio/worker";
 import { beforeAll, describe, expect, inject, test } from "vitest";
 import { hold, type Hold } from "../../local/scripted/cues.ts";
 import { say, toolCall } from "../../local/scripted/script.ts";
-import { startTemporal } from "../../local/temporal/server.ts";
 import type { WorkflowSinks } from "../../protocol/sinks.ts";
 import { at, Person } from "../api/person.ts";
 import { problemOf, startApiOn } from "../api/support.ts";
 import { spawning } from "../support/family.ts";
-import { startSystem } from "../support/system.ts";
 import { until } from "../support/waiting.ts";
 import type { WorkerProcess } from "../support/worker-process.ts";
-import { buildsOf, bundleOf, makeNextRelease, operatorWith, page, reversed, ROOT } from "./release.ts";
+import {
+  buildsOf,
+  bundleOf,
+  makeNextRelease,
+  page,
+  reversed,
+  ROOT,
+  startSystemToUpgrade,
+} from "./release.ts";
 
 const SLOW = 180_000;
 const OF_EACH_KIND = 4;
@@ -24,24 +30,10 @@ const OF_EACH_KIND = 4;
 const NOBODY: InjectedSinks<WorkflowSinks> = { runs: { began: { fn: () => undefined } } };
 const ROUNDS = [1, 2, 3, 4, 5, 6];
 
-// A server of its own, where the names of the page are free.
-const temporal = await startTemporal({ binary: inject("temporalBinary") });
-const env = { TEMPORAL_ADDRESS: temporal.address, TOOL_HOST: "build-1" };
-const system = await startSystem({ workers: 0, env });
-const { config, cwd, model, defer } = system;
-defer(() => temporal.stop());
+const { system, operator } = await startSystemToUpgrade({ TOOL_HOST: "build-1" });
+const { cwd, model, defer } = system;
 const requests = startApiOn(system);
 const person = new Person(requests, cwd);
-const operator = await operatorWith(
-  {
-    DATABASE_URL: config.databaseUrl,
-    TEMPORAL_ADDRESS: config.temporalAddress,
-    TASK_QUEUE: config.taskQueue,
-    ANTHROPIC_API_KEY: "test-key",
-    ANTHROPIC_BASE_URL: model.url,
-  },
-  defer,
-);
 const next = await makeNextRelease(defer);
 
 const fileOf = (id: string): string => join(cwd, id);

@@ -139,6 +139,34 @@ test("a Stop by Escape holds what waits; the page says so and lets it go on", as
   await on(page).transcript.getByText("Went on.").waitFor();
 });
 
+test("a Stop right after a message does not overtake it: the message is held, and begins no run", async ({
+  visitor,
+  stack,
+}) => {
+  const conversations = new Conversations(stack);
+  const { id, url } = await conversations.start(
+    "Begin.",
+    say(text("Well", hold(), ".")),
+    say(text("Went on.")),
+  );
+  const page = await visitor.open(url);
+  const at = on(page);
+  await untilState(page, "writes");
+  let letPass = (): void => undefined;
+  const pressed = new Promise<void>((resolve) => (letPass = resolve));
+  await page.route("**/messages", (route) => pressed.then(() => route.continue()));
+  await at.message.fill("Then this.");
+  await page.keyboard.press("Enter");
+  await at.waiting.getByText("Sending:").waitFor();
+  await page.keyboard.press("Escape");
+  letPass();
+  await at.waiting.getByText("Held since you stopped the agent.").waitFor();
+  const order = stack.requests.filter(
+    (request) => request.includes(id) && /(messages|cancel)$/.test(request),
+  );
+  expect(order.slice(-2).map((request) => request.split("/").at(-1))).toEqual(["messages", "cancel"]);
+});
+
 test("images are pasted, seen before they are sent, and seen in the message", async ({ visitor, stack }) => {
   const conversations = new Conversations(stack);
   const { url } = await conversations.start("Begin.", say(text("Ready.")), say(text("Nice picture.")));
