@@ -38,6 +38,11 @@ const GRAMMARS = {
 
 /** A line that is longer is not coloured. */
 const MAX_LINE = 1000;
+/**
+ * Milliseconds for a line; what is left of it then has one colour. The first line of a language compiles its patterns,
+ * which takes a busy machine more than the half second that is usual.
+ */
+const LINE_LIMIT_MS = 3_000;
 const THEME = "css-variables";
 
 type GrammarState = NonNullable<ReturnType<typeof getLastGrammarState>>;
@@ -96,6 +101,7 @@ function startReading(primitive: Awaited<typeof shiki>, lang: string): Reading {
       const tokens = codeToTokensBase(primitive, code, {
         lang,
         theme: THEME,
+        tokenizeTimeLimit: LINE_LIMIT_MS,
         ...(state === undefined ? {} : { grammarState: state }),
       });
       states.push(getLastGrammarState(primitive, tokens));
