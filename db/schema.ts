@@ -220,7 +220,7 @@ export const spans = pgTable(
     attributes: jsonb("attributes").$type<Readonly<Record<string, string | number | boolean>>>().notNull(),
   },
   (t) => [
-    index("spans_of_conversation").on(t.conversationId, t.startedAt),
+    index("spans_of_cycle").on(t.conversationId, t.cycleId, t.startedAt),
     // Rows come in the order of their time, so a few pages of this index cover the table.
     index("spans_age").using("brin", t.startedAt),
   ],

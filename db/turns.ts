@@ -23,10 +23,12 @@ export async function readTurn(
   const [conversationId, cycleId] = [cleanText(givenId), cleanText(givenCycle)];
   const [root] = await db.sql<Root[]>`
     select m.created_at as "takenUpAt", e.number, c.awaits, c.claim ->> 'operationId' as claimed,
-      (select min((q.value ->> 'createdAt')::timestamptz)
+      -- Only these have waited. The queue's events are looked for from the beginning of the conversation.
+      case when m.display_data ->> 'kind' = 'followUp' then (
+        select min((q.value ->> 'createdAt')::timestamptz)
         from events w, jsonb_array_elements(w.data -> 'queue') q
         where w.conversation_id = m.conversation_id and w.name = 'queue.changed' and w.number < e.number
-          and q.value ->> 'messageId' = m.id) as "queuedAt"
+          and q.value ->> 'messageId' = m.id) end as "queuedAt"
     from messages m
     join conversations c on c.id = m.conversation_id
     join events e on e.conversation_id = m.conversation_id and e.message_id = m.id
@@ -60,7 +62,8 @@ export async function readTurn(
       trace_id as "traceId", span_id as "spanId", name, started_at as "startedAt", ended_at as "endedAt",
       marks, attributes
     from spans
-    where conversation_id = ${conversationId}
+    -- A steer, or a summary outside of a run, belongs to no cycle.
+    where conversation_id = ${conversationId} and (cycle_id = ${cycleId} or cycle_id is null)
       and started_at between ${new Date((root.queuedAt?.getTime() ?? takenUpAt) - BEFORE_MS)}
         and ${new Date(last + AFTER_MS)}
     order by started_at limit ${MOST_SPANS}`;

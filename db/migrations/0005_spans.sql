@@ -12,5 +12,5 @@ CREATE TABLE "spans" (
 );
 --> statement-breakpoint
 ALTER TABLE "spans" ADD CONSTRAINT "spans_conversation_id_conversations_id_fk" FOREIGN KEY ("conversation_id") REFERENCES "public"."conversations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
-CREATE INDEX "spans_of_conversation" ON "spans" USING btree ("conversation_id","started_at");--> statement-breakpoint
+CREATE INDEX "spans_of_cycle" ON "spans" USING btree ("conversation_id","cycle_id","started_at");--> statement-breakpoint
 CREATE INDEX "spans_age" ON "spans" USING brin ("started_at");
