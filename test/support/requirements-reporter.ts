@@ -1,6 +1,6 @@
 /**
- * Owns: the last lines of a full run: the check of docs/requirements.md, the tests that failed or needed a second try,
- * and the counts. Every test that the table names, for whatever state, must have run and passed. A skipped test counts
+ * Owns: the last lines of a run: the check of docs/requirements.md after a whole one, the tests that failed or needed a
+ * second try, and the counts. Every test that the table names, for whatever state, must have run and passed. A skipped test counts
  * as missing.
  */
 import { readFileSync } from "node:fs";
@@ -42,11 +42,18 @@ function problemOf(name: string, test: TestCase): string {
   return first === "" ? name : `${name}: ${first}`;
 }
 
+function checkTable(passed: ReadonlySet<string>): void {
+  const rows = readTable(readFileSync(TABLE, "utf8"));
+  const problems = problemsOf(rows, passed);
+  const shown = rows.filter((row) => row.state === "shown").length;
+  console.log(`\nrequirements: ${shown} of ${rows.length} shown, ${problems.length} claims not borne out`);
+  for (const problem of problems) console.log(`  ${problem}`);
+  if (problems.length > 0) process.exitCode = 1;
+}
+
 export default class RequirementsReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], _errors: readonly unknown[], reason: TestRunEndReason): void {
-    // A filter, by file or by name, runs a part of the tests, which cannot confirm the table.
-    const isWhole = process.argv.slice(2).every((argument) => argument === "run");
-    if (!isWhole || reason === "interrupted") return;
+    if (reason === "interrupted") return;
     const passed = new Set<string>();
     const lines: string[] = [];
     let counts = { passed: 0, failed: 0, skipped: 0 };
@@ -65,12 +72,9 @@ export default class RequirementsReporter implements Reporter {
         counts = { ...counts, [state]: counts[state as keyof typeof counts] + 1 };
       }
     }
-    const rows = readTable(readFileSync(TABLE, "utf8"));
-    const problems = problemsOf(rows, passed);
-    const shown = rows.filter((row) => row.state === "shown").length;
-    console.log(`\nrequirements: ${shown} of ${rows.length} shown, ${problems.length} claims not borne out`);
-    for (const problem of problems) console.log(`  ${problem}`);
-    if (problems.length > 0) process.exitCode = 1;
+    // A filter, by file or by name, runs a part of the tests, which cannot confirm the table.
+    const isWhole = process.argv.slice(2).every((argument) => argument === "run");
+    if (isWhole) checkTable(passed);
     for (const line of lines) console.log(line);
     console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
   }
