@@ -1,5 +1,5 @@
 /** Owns: asking for the API's token: for everything, or for an approval alone. */
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 import { MAIN } from "./focus.ts";
 
 export function TokenPrompt({
@@ -25,20 +25,13 @@ export function TokenPrompt({
           It is the <code>API_TOKEN</code> that the server was started with, a token of your own, or the one
           that <code>npm start</code> shows in its terminal. This tab keeps it until you close it.
         </p>
-        <label htmlFor="token">Token</label>
-        <input
+        <TokenField
           id="token"
-          type="password"
-          autoComplete="off"
-          autoFocus
-          value={token}
-          onChange={(event) => setToken(event.target.value)}
-          aria-invalid={wasRefused}
-          aria-describedby="token-problem"
+          label="Token"
+          token={token}
+          onChange={setToken}
+          problem={wasRefused ? "The server did not accept the token. Check it and try again." : ""}
         />
-        <p id="token-problem" role="alert" className="bad">
-          {wasRefused ? "The server did not accept the token. Check it and try again." : ""}
-        </p>
         <div className="row">
           <button className="primary" type="submit" disabled={token.trim() === ""}>
             Continue
@@ -52,6 +45,44 @@ export function TokenPrompt({
         </div>
       </form>
     </main>
+  );
+}
+
+/** @param props.problem a sentence on the token before; empty: there is none */
+function TokenField({
+  id,
+  label,
+  token,
+  onChange,
+  problem,
+  children,
+}: {
+  readonly id: string;
+  readonly label: string;
+  readonly token: string;
+  readonly onChange: (token: string) => void;
+  readonly problem: string;
+  /** Between the label and the field. */
+  readonly children?: ReactNode;
+}) {
+  return (
+    <>
+      <label htmlFor={id}>{label}</label>
+      {children}
+      <input
+        id={id}
+        type="password"
+        autoComplete="off"
+        autoFocus
+        value={token}
+        onChange={(event) => onChange(event.target.value)}
+        aria-invalid={problem !== ""}
+        aria-describedby={`${id}-problem`}
+      />
+      <p id={`${id}-problem`} role="alert" className="bad">
+        {problem}
+      </p>
+    </>
   );
 }
 
@@ -76,24 +107,12 @@ export function ApprovalToken({
         if (token.trim() !== "" && !isSending) onToken(token.trim());
       }}
     >
-      <label htmlFor="approval-token">Your token</label>
-      <p>
-        An approval is a person&rsquo;s, so it needs a token. <code>npm start</code> shows it in its terminal;
-        a team&rsquo;s owner gives each person one. This tab keeps it until you close it.
-      </p>
-      <input
-        id="approval-token"
-        type="password"
-        autoComplete="off"
-        autoFocus
-        value={token}
-        onChange={(event) => setToken(event.target.value)}
-        aria-invalid={problem !== ""}
-        aria-describedby="approval-token-problem"
-      />
-      <p id="approval-token-problem" role="alert" className="bad">
-        {problem}
-      </p>
+      <TokenField id="approval-token" label="Your token" token={token} onChange={setToken} problem={problem}>
+        <p>
+          An approval is a person&rsquo;s, so it needs a token. <code>npm start</code> shows it in its
+          terminal; a team&rsquo;s owner gives each person one. This tab keeps it until you close it.
+        </p>
+      </TokenField>
       <div className="row">
         <button type="button" disabled={isSending} onClick={onCancel}>
           Not now

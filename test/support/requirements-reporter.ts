@@ -1,7 +1,7 @@
 /**
  * Owns: the last lines of a run: the check of docs/requirements.md after a whole one, the tests that failed or needed a
- * second try, and the counts. Every test that the table names, for whatever state, must have run and passed. A skipped test counts
- * as missing.
+ * second try, and the counts. Every test that the table names, for whatever state, must have run and passed. A skipped
+ * test counts as missing.
  */
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
