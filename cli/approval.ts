@@ -31,18 +31,21 @@ export async function askPerson(
   const lines = createInterface({ input, output: errors, terminal: true });
   // Those of a terminal that is closed, whose end comes as well.
   lines.on("error", () => undefined);
+  // The handler of the whole command stops the run, which takes the question back.
+  lines.on("SIGINT", () => process.emit("SIGINT"));
+  const ended = new Promise<null>((resolve) => {
+    const end = () => resolve(null);
+    signal.addEventListener("abort", end, { once: true });
+    lines.once("close", end);
+    if (signal.aborted) end();
+  });
   try {
     const shownAt = performance.now();
     for (;;) {
-      const answer = await new Promise<string | null>((resolve) => {
-        const end = () => resolve(null);
-        signal.addEventListener("abort", end, { once: true });
-        lines.once("close", end);
-        // The handler of the whole command stops the run, which takes the question back.
-        lines.once("SIGINT", () => process.emit("SIGINT"));
-        lines.question("Allow it? [y/N] ", resolve);
-        if (signal.aborted) end();
-      });
+      const answer = await Promise.race([
+        ended,
+        new Promise<string>((resolve) => lines.question("Allow it? [y/N] ", resolve)),
+      ]);
       if (signal.aborted) return null;
       // By Ctrl-D, which is no yes.
       if (answer === null) return input.readableEnded ? "nobody" : "deny";
