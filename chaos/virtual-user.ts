@@ -184,10 +184,19 @@ export class VirtualUser {
       chapter?.accepted.splice(place, 1, { id: later, delivery: "followUp", dropped: true });
   }
 
-  /** A follow-up that waited at a Stop starts a run: by itself, or when it is released. */
-  async #untilDelivered(id: string, queue: "run" | "hold"): Promise<void> {
+  /** A follow-up that waited at a Stop starts a run: by itself, or when it is released. One that was lost never does. */
+  async #delivery(id: string, queue: "run" | "hold"): Promise<void> {
+    const over = new AbortController();
+    try {
+      await this.#unlessStuck(this.#untilDelivered(id, queue, over.signal));
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #untilDelivered(id: string, queue: "run" | "hold", over: AbortSignal): Promise<void> {
     const { talk } = this;
-    for (;;) {
+    while (!over.aborted) {
       if ((await talk.messages()).some((message) => message.id === id)) return;
       const { state, queueHeld } = (await talk.read()) as unknown as Shown & { queueHeld: string | null };
       // A restart holds the queue, too; a first Stop may have been lost with Temporal's database.
@@ -226,7 +235,7 @@ export class VirtualUser {
     await resting;
     const alive = await this.#unlessStuck(announced);
     if (alive.length > 0) this.#complain(`at rest, and ${alive.join(", ")} alive`);
-    if (isRunning && turn.queue !== "clear") await this.#untilDelivered(later, turn.queue);
+    if (isRunning && turn.queue !== "clear") await this.#delivery(later, turn.queue);
     await this.#rest();
     if (isRunning) return stoppedWith(turn.queue);
     return this.#wasInterrupted(turn.id, JSON.stringify(await talk.messages())) ? "interrupted" : "failed";
