@@ -185,27 +185,18 @@ export class VirtualUser {
   }
 
   /** A follow-up that waited at a Stop starts a run: by itself, or when it is released. One that was lost never does. */
-  async #delivery(id: string, queue: "run" | "hold"): Promise<void> {
-    const over = new AbortController();
-    try {
-      await this.#unlessStuck(this.#untilDelivered(id, queue, over.signal));
-    } finally {
-      over.abort();
-    }
-  }
-
-  async #untilDelivered(id: string, queue: "run" | "hold", over: AbortSignal): Promise<void> {
+  async #untilDelivered(id: string, queue: "run" | "hold"): Promise<void> {
     const { talk } = this;
-    while (!over.aborted) {
-      if ((await talk.messages()).some((message) => message.id === id)) return;
+    await this.#repeatedly(async () => {
+      if ((await talk.messages()).some((message) => message.id === id)) return true;
       const { state, queueHeld } = (await talk.read()) as unknown as Shown & { queueHeld: string | null };
       // A restart holds the queue, too; a first Stop may have been lost with Temporal's database.
       const isHeld = queueHeld !== null && RESTING.includes(state.kind);
       if (isHeld && queue === "run" && this.#restarts.count === 0)
         this.#complain(`the queue is held (${queueHeld}) after a Stop that said otherwise`);
       if (isHeld) await talk.release();
-      await pause(100);
-    }
+      return null;
+    });
   }
 
   async #stop(turn: Extract<Turn, { kind: "stop" }>): Promise<string> {
@@ -235,7 +226,7 @@ export class VirtualUser {
     await resting;
     const alive = await this.#unlessStuck(announced);
     if (alive.length > 0) this.#complain(`at rest, and ${alive.join(", ")} alive`);
-    if (isRunning && turn.queue !== "clear") await this.#delivery(later, turn.queue);
+    if (isRunning && turn.queue !== "clear") await this.#untilDelivered(later, turn.queue);
     await this.#rest();
     if (isRunning) return stoppedWith(turn.queue);
     return this.#wasInterrupted(turn.id, JSON.stringify(await talk.messages())) ? "interrupted" : "failed";
@@ -323,11 +314,29 @@ export class VirtualUser {
     }
   }
 
-  async #rest(): Promise<string> {
-    for (;;) {
+  #rest(): Promise<string> {
+    return this.#repeatedly(async () => {
+      // Events that were heard may be lost with a database, and say then what is not so.
       await this.#until(({ kind }) => RESTING.includes(kind));
       const { kind } = await this.talk.state();
-      if (RESTING.includes(kind)) return kind;
+      return RESTING.includes(kind) ? kind : null;
+    });
+  }
+
+  /** Looks until there is something to see. @throws when the conversation is stuck before that */
+  async #repeatedly<T>(look: () => Promise<T | null>): Promise<T> {
+    const over = new AbortController();
+    const seen = async (): Promise<T> => {
+      for (;;) {
+        const found = await look();
+        if (found !== null) return found;
+        await pause(100, null, { signal: over.signal });
+      }
+    };
+    try {
+      return await this.#unlessStuck(seen());
+    } finally {
+      over.abort();
     }
   }
 
