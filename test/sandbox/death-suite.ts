@@ -34,7 +34,8 @@ const CHILDREN: Readonly<Record<string, string>> = {
   "a re-parented daemon": "(setsid sleep 300 &); echo up",
   "a double fork": "( ( setsid bash -c 'sleep 300 & wait' & ) & ); echo up",
   "one that traps signals": `(trap "" TERM INT HUP; while :; do sleep 0.05; done) & echo up`,
-  "one that holds the pipe": "(setsid bash -c 'echo up; exec sleep 300' &); sleep 0.05",
+  "one that holds the pipe":
+    "exec 3>&1; read -r _ < <(setsid bash -c 'echo up >&3; echo ready; exec sleep 300')",
   "a stopped one": "sleep 300 & kill -STOP $!; echo up",
   "one that closed everything": "(setsid bash -c 'exec sleep 300' <&- >&- 2>&- &); echo up",
   "a spinner": "(while :; do :; done) & echo up",
