@@ -15,8 +15,6 @@ import type { ApiEnv } from "../router.ts";
 import { codecRoutes, type CodecDeps } from "../routes/codec.ts";
 import { serve, type Listening } from "../serve.ts";
 
-export type UiAddress = { readonly ip: string; readonly port: number };
-
 export type UiOptions = CodecDeps & {
   /** The origin of the UI itself. */
   readonly behind: string;
