@@ -1,8 +1,14 @@
 /** docker-compose.yml is valid, has no default secret, and gives each part what it needs and no more. */
-import { beforeAll, describe, expect, test } from "vitest";
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseEnv, promisify } from "node:util";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { loadConfig, loadServiceConfig, WORKER_ROLES } from "../../config.ts";
 import { canCheckCompose, readComposeProject, SET, type Project, type Service } from "./compose-project.ts";
 
+const ROOT = join(import.meta.dirname, "..", "..");
 const OURS = ["api", "worker", "tools", "migrate", "temporal-ui"];
 
 const canCheck = canCheckCompose();
@@ -35,6 +41,22 @@ describe.skipIf(!canCheck)("docker-compose.yml", () => {
   beforeAll(async () => {
     project = await readComposeProject(SET);
   }, 300_000);
+
+  test("the page's file of secrets has all that must be set, is for its owner alone, and comes into no image and no commit", async () => {
+    const page = await readFile(join(ROOT, "docs", "operations.md"), "utf8");
+    const [, block = ""] = /^## In containers\n.*?^```sh\n(.*?)^docker compose up/ms.exec(page) ?? [];
+    const folder = await mkdtemp(join(tmpdir(), "bedrock-compose-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await promisify(execFile)("bash", ["-euc", block], { cwd: folder });
+    const file = join(folder, ".env");
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const set = parseEnv(await readFile(file, "utf8")) as Record<string, string>;
+    expect(Object.keys(set)).toEqual(expect.arrayContaining(Object.keys(SET)));
+    const { services } = await readComposeProject(set);
+    expect(services["tools"]?.volumes?.map(({ source }) => source)).toEqual([folder]);
+    for (const ignored of [".dockerignore", ".gitignore"])
+      expect((await readFile(join(ROOT, ignored), "utf8")).split("\n"), ignored).toContain(".env");
+  });
 
   test.each(Object.keys(SET))("%s has no default: without it nothing starts", async (name) => {
     const others = Object.fromEntries(Object.entries(SET).filter(([key]) => key !== name));
