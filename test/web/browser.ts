@@ -128,6 +128,8 @@ async function startOutside(report: (problem: string) => void): Promise<{
   });
   server.on("connect", ({ url }, socket) => {
     note(url);
+    // The browser may go without reading it, and nobody else listens here any more.
+    socket.on("error", () => undefined);
     socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
   });
   server.listen(0, "127.0.0.1");
