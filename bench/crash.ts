@@ -8,7 +8,7 @@ import { hold } from "../local/scripted/cues.ts";
 import { say, toolCall } from "../local/scripted/script.ts";
 import type { ProcessName, Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
-import { spawnWorker } from "../test/support/worker-process.ts";
+import { spawnWorkerOf } from "../test/support/worker-process.ts";
 
 export type Crash = {
   readonly of: ProcessName;
@@ -43,13 +43,7 @@ export async function recovery(product: Product, dir: string, crash: Crash): Pro
 }
 
 async function startAnother(product: Product): Promise<() => Promise<void>> {
-  const worker = spawnWorker({
-    DATABASE_URL: product.databaseUrl,
-    TEMPORAL_ADDRESS: product.temporalAddress,
-    ANTHROPIC_API_KEY: "bench",
-    PAYLOAD_KEY: product.payloadKeys.map((key) => Buffer.from(key).toString("base64")).join(","),
-    ANTHROPIC_BASE_URL: product.model.url,
-  });
+  const worker = spawnWorkerOf(product);
   await worker.ready;
   return () => {
     worker.signal("SIGTERM");

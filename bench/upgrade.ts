@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { say } from "../local/scripted/script.ts";
 import type { Product } from "../test/support/product.ts";
 import { Talk } from "../test/support/talk.ts";
-import { spawnWorker } from "../test/support/worker-process.ts";
+import { spawnWorkerOf } from "../test/support/worker-process.ts";
 
 const DEPLOYMENT = "bench";
 const BUILDS = ["1", "2"] as const;
@@ -34,12 +34,7 @@ export async function movedTurns(product: Product, dir: string, changes: number)
     await pause(SETTLED_MS);
   };
   const workers = BUILDS.map((WORKER_BUILD) =>
-    spawnWorker({
-      DATABASE_URL: product.databaseUrl,
-      TEMPORAL_ADDRESS: product.temporalAddress,
-      ANTHROPIC_API_KEY: "bench",
-      PAYLOAD_KEY: product.payloadKeys.map((key) => Buffer.from(key).toString("base64")).join(","),
-      ANTHROPIC_BASE_URL: product.model.url,
+    spawnWorkerOf(product, {
       ...{ WORKER_ROLES: "conversations,requests", WORKER_DEPLOYMENT: DEPLOYMENT, WORKER_BUILD },
     }),
   );

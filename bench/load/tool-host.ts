@@ -8,7 +8,7 @@ import { say, toolCall } from "../../local/scripted/script.ts";
 import { familyOf } from "../../test/support/processes.ts";
 import type { Product } from "../../test/support/product.ts";
 import { Talk } from "../../test/support/talk.ts";
-import { spawnWorker } from "../../test/support/worker-process.ts";
+import { spawnWorkerOf } from "../../test/support/worker-process.ts";
 import { processorMs, proportionalBytes } from "../processes.ts";
 
 const HOST = "bench-host";
@@ -33,10 +33,7 @@ export async function loadOfHost(
   cwd: string,
   { running, calls }: { readonly running: number; readonly calls: number },
 ): Promise<HostLoad> {
-  const worker = spawnWorker({
-    DATABASE_URL: product.databaseUrl,
-    TEMPORAL_ADDRESS: product.temporalAddress,
-    PAYLOAD_KEY: product.payloadKeys.map((key) => Buffer.from(key).toString("base64")).join(","),
+  const worker = spawnWorkerOf(product, {
     ...{ WORKER_ROLES: "tools", TOOL_HOST: HOST, DATA_DIR: mkdtempSync(join(cwd, "host-")) },
   });
   await worker.ready;

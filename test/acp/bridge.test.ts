@@ -90,8 +90,7 @@ test("a denial keeps the mode; one that is made elsewhere takes the question bac
 
   const second = prompt(editor, id, "Once more.");
   await eventually(() => expect(editor.questions).toHaveLength(2));
-  const { state } = (await person.conversation(id)) as { state: { toolCall: { id: string } } };
-  await person.order("POST", at(id, "/approval"), { decision: "approve", toolCallId: state.toolCall.id });
+  await person.approve(id);
   await eventually(() => expect(editor.questions[1]?.isTakenBack()).toBe(true));
   expect(await second).toEqual({ stopReason: "end_turn" });
 });
@@ -109,8 +108,7 @@ test("where an approval needs a token that the editor does not have, it is told 
     mode: "restricted",
     state: { kind: "awaiting_mode_approval" },
   });
-  const { state } = (await person.conversation(id)) as { state: { toolCall: { id: string } } };
-  await person.order("POST", at(id, "/approval"), { decision: "approve", toolCallId: state.toolCall.id });
+  await person.approve(id);
   expect(await ended).toEqual({ stopReason: "end_turn" });
   expect(editor.updates("current_mode_update")).toMatchObject([{ currentModeId: "unrestricted" }]);
 });

@@ -64,6 +64,13 @@ export class Person {
   }
 
   /** Resolves when the conversation is in a state of this kind, now or later. */
+  /** Approves what the conversation asks for, as soon as it does. */
+  async approve(id: string): Promise<void> {
+    await this.untilState(id, "awaiting_mode_approval");
+    const { state } = (await this.conversation(id)) as { state: { toolCall: { id: string } } };
+    await this.order("POST", at(id, "/approval"), { decision: "approve", toolCallId: state.toolCall.id });
+  }
+
   async untilState(id: string, kind: string): Promise<void> {
     const events = await this.follow(id);
     await events.until(inState(kind));

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "../../client/index.ts";
 import { hold } from "../../local/scripted/cues.ts";
 import { say, text, toolCall } from "../../local/scripted/script.ts";
-import { at, Person } from "../api/person.ts";
+import { Person } from "../api/person.ts";
 import { requestsBy } from "../api/support.ts";
 import { until } from "../support/waiting.ts";
 import { isTeamPossible, startTeam, TOKEN, type Team, type ToolHost } from "./team.ts";
@@ -32,10 +32,7 @@ describe.skipIf(!isTeamPossible)("several hosts", () => {
     const id = await person.create({ host: host.name });
     const ask = toolCall("request_mode_upgrade", { reason: "To work." });
     await person.say(id, { text: `go ${team.model.script(id, [say(ask), say("Ready."), ...answers])}` });
-    await person.untilState(id, "awaiting_mode_approval");
-    const { state } = (await person.conversation(id)) as { state: { toolCall: { id: string } } };
-    const approval = { decision: "approve", toolCallId: state.toolCall.id };
-    await person.order("POST", at(id, "/approval"), approval);
+    await person.approve(id);
     await person.untilState(id, "idle");
     return id;
   }

@@ -46,12 +46,6 @@ const leaving = (id: string, line = "", command = "sleep 0.1") =>
 
 const asking = say(toolCall("request_mode_upgrade", { reason: "To work." }));
 
-async function approve(id: string): Promise<void> {
-  await person.untilState(id, "awaiting_mode_approval");
-  const { state } = (await person.conversation(id)) as { state: { toolCall: { id: string } } };
-  await person.order("POST", at(id, "/approval"), { decision: "approve", toolCallId: state.toolCall.id });
-}
-
 type Way = "there" | "back";
 type Scripted = ReturnType<typeof say>;
 
@@ -131,7 +125,7 @@ const KINDS: { readonly [name: string]: Kind } = {
       await person.order("POST", at(id, "/mode"), { mode: "restricted" });
       await actUntil("awaiting_mode_approval")(id);
     },
-    finish: approve,
+    finish: (id) => person.approve(id),
     leaves: one,
   },
   "at rest": {
@@ -149,7 +143,7 @@ async function begin([name, kind]: readonly [string, Kind]): Promise<Conversatio
   const id = await person.create();
   const turns = (["there", "back"] as const).flatMap((way) => kind.turn(id, way));
   await person.say(id, { text: `go ${model.script(id, [asking, say("Ready."), ...turns])}` });
-  await approve(id);
+  await person.approve(id);
   await person.untilState(id, "idle");
   return { id, kind, name };
 }

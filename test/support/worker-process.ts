@@ -6,6 +6,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Product } from "./product.ts";
 import type { System } from "./system.ts";
 
 export type WorkerProcess = {
@@ -24,6 +25,19 @@ export type WorkerProcess = {
  */
 export const spawnWorker = (env: NodeJS.ProcessEnv, under: readonly string[] = []) =>
   spawnPart(WORKER, env, under);
+
+/** Spawns one more worker of a product; `env` adds to what it needs to reach the servers and the model. */
+export const spawnWorkerOf = (
+  { databaseUrl, temporalAddress, payloadKeys, model }: Product,
+  env: NodeJS.ProcessEnv = {},
+) =>
+  spawnWorker({
+    DATABASE_URL: databaseUrl,
+    TEMPORAL_ADDRESS: temporalAddress,
+    PAYLOAD_KEY: payloadKeys.map((key) => Buffer.from(key).toString("base64")).join(","),
+    ...{ ANTHROPIC_API_KEY: "bench", ANTHROPIC_BASE_URL: model.url },
+    ...env,
+  });
 
 export type Program = {
   readonly program: string;

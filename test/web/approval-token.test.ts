@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { say, text, toolCall } from "../../local/scripted/script.ts";
 import { axeFindings } from "./axe.ts";
-import { Conversations, decide, on, untilState } from "./conversations.ts";
+import { Conversations, decide, on, press, untilState } from "./conversations.ts";
 import { testWithStack } from "./stack.ts";
 
 const TOKEN = "A-token+of/the~owner.0123456789==";
@@ -20,13 +20,6 @@ const question = (page: Page) => ({
   back: page.getByRole("button", { name: "Not now" }),
   problem: page.getByRole("alert"),
 });
-
-/** Presses Allow, which stays where the decision is refused. */
-async function allow(page: Page): Promise<void> {
-  await page.bringToFront();
-  await expect.poll(() => on(page).allow.isEnabled()).toBe(true);
-  await on(page).allow.click();
-}
 
 test("the page asks for the token where a decision needs it, says that one is wrong, and keeps the right one for its tab", async ({
   visitor,
@@ -43,7 +36,7 @@ test("the page asks for the token where a decision needs it, says that one is wr
   visitor.tolerate(/status of 40[13]/);
   const page = await visitor.open(url);
   await untilState(page, "waits for you");
-  await allow(page);
+  await press(page, "allow");
   const ask = question(page);
   await ask.token.waitFor();
   expect(await ask.token.evaluate((element) => element === document.activeElement)).toBe(true);
@@ -55,7 +48,7 @@ test("the page asks for the token where a decision needs it, says that one is wr
   await expect.poll(() => ask.problem.innerText()).not.toBe("");
   expect(await conversations.person.stateOf(id)).toBe("awaiting_mode_approval");
   await ask.back.click();
-  await allow(page);
+  await press(page, "allow");
   await ask.token.fill(` ${TOKEN} `);
   await page.keyboard.press("Enter");
   await untilState(page, /^UNRESTRICTED/);

@@ -58,13 +58,18 @@ export async function chooseDirectory(page: Page, path: string): Promise<void> {
   await directory.fill(path);
 }
 
-/** Presses a button of the approval, as soon as the card takes it. */
-export async function decide(page: Page, button: "allow" | "deny"): Promise<void> {
+/** Presses a button of the approval, as soon as the card takes it. It stays where the decision is refused. */
+export async function press(page: Page, button: "allow" | "deny"): Promise<void> {
   // Pages in the background are slow to draw.
   await page.bringToFront();
   const pressed = on(page)[button];
   // A click that has to wait scrolls about.
   await expect.poll(() => pressed.isEnabled()).toBe(true);
   await pressed.click();
-  await pressed.waitFor({ state: "detached" });
+}
+
+/** The same, until the decision is made. */
+export async function decide(page: Page, button: "allow" | "deny"): Promise<void> {
+  await press(page, button);
+  await on(page)[button].waitFor({ state: "detached" });
 }

@@ -16,7 +16,7 @@ test("a turn opens its waterfall: a sentence, and a table whose rows say what it
   const { url } = await conversations.start(
     "Look.",
     say(toolCall("ls", { path: "." })),
-    say(text("Well", pause(2_000), ". Seen.")),
+    say(text("Well", pause(3_000), ". Seen.")),
   );
   const page = await visitor.open(url);
   await on(page).transcript.getByText("Seen.").waitFor();
@@ -34,7 +34,7 @@ test("a turn opens its waterfall: a sentence, and a table whose rows say what it
       .first()
       .waitFor();
   // Its spans arrive a moment after the turn. A busy machine sees the first word late.
-  const rest = table.getByRole("row").filter({ hasText: /rest of the answer.*[1-9]\.\d s/ });
+  const rest = table.getByRole("row").filter({ hasText: /rest of the answer.*[2-9]\.\d s/ });
   await rest.waitFor();
   const [, takes = "0"] = /model\s+[\d.]+ (?:ms|s)\s+([\d.]+) s/.exec(await rest.innerText()) ?? [];
   const [, whole = "0"] = / of ([\d.]+) s /.exec(await sentence.innerText()) ?? [];
